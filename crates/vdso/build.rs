@@ -1,5 +1,5 @@
-//! Builds the freestanding image: three crates by rustc, one link by the system's
-//! linker with the script `image/image.lds` and that of the architecture.
+//! Builds the freestanding image: compiles three crates with rustc, and links once with the
+//! system's linker, the script `image/image.lds` and that of the architecture.
 
 #[path = "../timeline/src/mark.rs"]
 mod mark;
@@ -14,10 +14,10 @@ use std::process::Command;
 
 use object::{Object, ObjectSection, ObjectSymbol};
 
-/// How many bytes the image's code is moved by.
+/// The number of bytes by which the image's code is moved.
 const PADDING: &str = "EIGENTIME_IMAGE_PADDING";
 
-/// Symbols of the image that the supervisor has to know.
+/// Symbols of the image that the supervisor must know.
 const SYMBOLS: [(&str, &str, &str); 16] = [
     (
         "et_code",
@@ -80,7 +80,7 @@ fn main() {
     let calls = compile("eigentime_calls", "../calls/src/lib.rs", "rlib", &uses);
     let uses = [uses[0], ("eigentime_calls", &calls)];
     let image = compile("image", "image/lib.rs", "staticlib", &uses);
-    // Moves everything in it: so tests get an image that is another and does the same.
+    // Moves everything in the image, so that tests get a different image that does the same.
     println!("cargo::rerun-if-env-changed={PADDING}");
     let padding = env::var(PADDING).unwrap_or_else(|_| "0".to_owned());
     let linked = out.join("image-symbols.so");
@@ -98,7 +98,7 @@ fn main() {
     embed(&fs::read(&linked).expect("the linker wrote the image"), &out);
 }
 
-/// Compiles one crate for the bare target and returns the path of what came out.
+/// Compiles one crate for the bare target and returns the path of the result.
 fn compile(
     out: &Path,
     target: &str,
@@ -117,7 +117,7 @@ fn compile(
         .args(["--target", target, "-Crelocation-model=pic"])
         .args(["-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cforce-unwind-tables=yes"])
         .args(["-Cforce-frame-pointers=no", "-Coverflow-checks=no", "-Cdebug-assertions=no"])
-        // The whole image as one: calls between crates need no global offset table.
+        // Optimizes the image as a whole, so that calls between crates need no global offset table.
         .args(if kind == "staticlib" { &["-Clto=fat"][..] } else { &[] })
         .arg("-o")
         .arg(&file);
@@ -137,7 +137,7 @@ fn run(command: &mut Command) {
     );
 }
 
-/// Writes the part of the image that is mapped, and the addresses in it.
+/// Writes the part of the image that is mapped, and its addresses.
 fn embed(linked: &[u8], out: &Path) {
     let file = object::File::parse(linked).expect("the image is an ELF object");
     let mut mapped_end = 0;

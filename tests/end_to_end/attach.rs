@@ -1,8 +1,8 @@
-//! `eigentime attach` moves a running process into a timeline, with all that it waits
-//! for and starts later; `eigentime detach` returns it to the host's time. What cannot
-//! be moved is told, and goes on as if nothing had been.
+//! `eigentime attach` moves a running process into a timeline, with its waits and everything it
+//! starts later; `eigentime detach` returns it to the host's time. A process that cannot be moved
+//! is reported and keeps running unchanged.
 
-// What these tests share: no test in here.
+// Shared by these tests; contains no tests.
 mod moves;
 
 mod busy;

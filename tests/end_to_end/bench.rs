@@ -1,6 +1,6 @@
-//! `eigentime bench`: every level that this machine has, with tiny counts. What is measured is not
-//! judged here, but that it is measured where and how it is said to be, and that nothing of it is
-//! lost or measured twice.
+//! `eigentime bench`: every level of this machine, with tiny counts. The tests do not judge the
+//! measured values, but check that they are measured where and how the program says, and that none
+//! is lost or measured twice.
 
 mod interrupted;
 mod levels;
@@ -20,10 +20,10 @@ use crate::needs::{Need, find_tool};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace::{self, text};
 
-/// How long tiny counts may take on a machine that has much to do.
+/// How long tiny counts may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Counts with which everything is measured in a moment; calls have their own besides.
+/// Counts that make everything quick to measure; calls have a count of their own.
 const TINY: [&str; 8] =
     ["--records", "2", "--count", "20", "--interval", "200us", "--warp", "100ms"];
 
@@ -42,7 +42,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("bench::wishes_that_cannot_be_had", &[], wishes);
 }
 
-/// `eigentime bench`, with what containers keep in a folder of the test's own.
+/// `eigentime bench`, with the state of containers in a folder of the test's own.
 pub fn bench(user: User, arguments: &[&str]) -> Result<Command, Broken> {
     let mut command = user.wrap(user.binary()?);
     command
@@ -52,12 +52,12 @@ pub fn bench(user: User, arguments: &[&str]) -> Result<Command, Broken> {
     Ok(command)
 }
 
-/// A folder for results that is not there yet.
+/// A folder for results that does not exist yet.
 fn out() -> Result<PathBuf, Broken> {
     Ok(workspace::scratch()?.join("results"))
 }
 
-/// The one run of a folder's manifest.
+/// The only run in a folder's manifest.
 fn manifest(folder: &Path) -> Result<Value, Broken> {
     let manifest: Value = serde_json::from_slice(&fs::read(folder.join("manifest.json"))?)?;
     ensure!(manifest["form"] == 1, "another form: {}", manifest["form"]);
@@ -67,7 +67,7 @@ fn manifest(folder: &Path) -> Result<Value, Broken> {
     }
 }
 
-/// How many rows a table has.
+/// The number of rows in a table.
 fn rows(folder: &Path, table: &str) -> Result<i64, Broken> {
     let file = File::open(folder.join(format!("{table}.parquet")))?;
     Ok(SerializedFileReader::new(file)?.metadata().file_metadata().num_rows())
@@ -81,7 +81,7 @@ fn expect_rows(folder: &Path, expected: &[(&str, i64)]) -> Outcome {
     Ok(())
 }
 
-/// What was measured, of `kinds`, at `level`, with tiny counts in two blocks.
+/// Measures these `kinds` at these `levels`, with tiny counts in two blocks.
 fn tiny(user: User, kinds: &[&str], levels: &[&str], out: &Path) -> Result<Finished, Broken> {
     let mut command = bench(user, kinds)?;
     for level in levels {
@@ -106,7 +106,7 @@ fn all_there() -> Outcome {
     ensure!(rows(&out, "reads")? > 0 && rows(&out, "loads")? > 0, "tables are empty");
     let run = manifest(&out)?;
     ensure!(run["state"] == "complete", "{}", run["state"]);
-    // Six kinds of readings.
+    // Six kinds of reads.
     ensure!(run["steps_done"] == 2 * (15 + 6 + 7), "{} steps", run["steps_done"]);
     let readings = run["summary"]["rows"].as_array().into_iter().flatten();
     let mut readings =
@@ -167,7 +167,7 @@ fn json() -> Outcome {
     expect_rows(&out, &[("sleeps", 30)])
 }
 
-/// A few sleeps, as lines of JSON to this file.
+/// A few sleeps, as JSON lines to this file.
 fn json_to(to: &str) -> Result<(Finished, PathBuf), Broken> {
     let out = out()?;
     let arguments = [
@@ -218,7 +218,7 @@ fn one_event() -> Outcome {
     ended.ensure(is_said, "the event is not in the table")
 }
 
-/// A policy that was asked for by name and is refused is no failure of a step, but an exit status.
+/// A refused policy that was named explicitly is not a failed step, but sets the exit status.
 fn refused_policy() -> Outcome {
     let out = out()?;
     let arguments = [
@@ -309,7 +309,7 @@ fn merge() -> Outcome {
     ended.ensure(ended.errors.trim_end().ends_with(" holds 1 run"), "it is not counted")
 }
 
-/// What is asked for by name and cannot be had is an exit status; what is not named is a line.
+/// An unavailable item sets the exit status if it was named, and is only mentioned otherwise.
 fn wishes() -> Outcome {
     if find_tool("eigentime-hrtimer").is_some() || Path::new("/dev/eigentime_hrtimer").exists() {
         return Ok(());
@@ -329,7 +329,7 @@ fn wishes() -> Outcome {
     Ok(())
 }
 
-/// What containers need.
+/// The needs of containers.
 fn runtime() -> Need {
     let there = ["runc", "crun", "youki"].iter().any(|name| find_tool(name).is_some());
     Need::Other(there, "runc, crun or youki".into())

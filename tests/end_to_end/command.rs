@@ -1,4 +1,4 @@
-//! Runs a command to its end, or to a limit, and notes when it said what.
+//! Runs a command to its end, or to a limit, and records the time of each line.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -16,18 +16,18 @@ use crate::stamped;
 use crate::suite::Broken;
 use crate::workspace;
 
-/// How long output may still come after the command itself has ended.
+/// How long output may still come after the command has ended.
 const OUTPUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Number of `nobody` and its group on every Linux distribution.
 pub const NOBODY: u32 = 65534;
 
-/// Who runs a command.
+/// The user who runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum User {
-    /// Whoever runs the tests.
+    /// The user who runs the tests.
     Myself,
-    /// An ordinary user; needs root to become it.
+    /// An ordinary user; becoming it needs root.
     Nobody,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for User {
 }
 
 impl User {
-    /// What it takes to be this user.
+    /// What becoming this user needs.
     pub fn needs(self) -> Vec<Need> {
         match self {
             User::Myself => Vec::new(),
@@ -50,7 +50,7 @@ impl User {
         }
     }
 
-    /// A command of this user, without Eigentime.
+    /// Returns a command of this user, without Eigentime.
     pub fn wrap(self, program: impl Into<std::ffi::OsString>) -> Command {
         match self {
             User::Myself => Command::new(program.into()),
@@ -72,14 +72,14 @@ impl User {
         self == User::Myself && is_root()
     }
 
-    /// `eigentime run OPTIONS --`, to which the program is added.
+    /// Returns `eigentime run OPTIONS --`, to which the program is added.
     pub fn eigentime(self, options: &[&str]) -> Result<Command, Broken> {
         let mut command = self.wrap(self.binary()?);
         command.arg("run").args(options).arg("--");
         Ok(command)
     }
 
-    /// The command under test where this user reaches it.
+    /// The command under test at a path that this user can reach.
     pub fn binary(self) -> Result<PathBuf, Broken> {
         Ok(match self {
             User::Myself => workspace::binary().to_owned(),
@@ -87,7 +87,7 @@ impl User {
         })
     }
 
-    /// A compiled program where this user reaches it.
+    /// A compiled program at a path that this user can reach.
     pub fn program(self, program: Program, build: Build) -> Result<PathBuf, Broken> {
         Ok(match self {
             User::Myself => program.path(build),
@@ -96,7 +96,7 @@ impl User {
     }
 }
 
-/// A line of output and when it came, since the command was started.
+/// A line of output, and when it came, relative to the start of the command.
 #[derive(Debug)]
 pub struct Line {
     pub at: Duration,
@@ -115,12 +115,12 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// A failure with all that is needed to reproduce it.
+    /// Returns a failure with everything needed to reproduce it.
     pub fn broken(&self, why: impl fmt::Display) -> Broken {
         Broken(format!("{why}\n{self}"))
     }
 
-    /// Fails with that unless something holds.
+    /// Fails with that unless a condition holds.
     pub fn ensure(&self, holds: bool, why: impl fmt::Display) -> Result<(), Broken> {
         if holds { Ok(()) } else { Err(self.broken(why)) }
     }
@@ -140,7 +140,7 @@ impl Finished {
         texts.join("\n")
     }
 
-    /// When a line that is exactly this came.
+    /// Returns when a line that is exactly this came.
     pub fn when(&self, text: &str) -> Result<Duration, Broken> {
         self.lines
             .iter()
@@ -149,7 +149,7 @@ impl Finished {
             .ok_or_else(|| self.broken(format_args!("no line {text:?}")))
     }
 
-    /// Host time from the line `begin` to the line `end`, which the kernel has stamped.
+    /// Returns the host time from the line `begin` to the line `end`, by the kernel's timestamps.
     pub fn measured(&self) -> Result<Duration, Broken> {
         self.ensure(self.is_stamped, "its lines were not stamped: use `run_stamped`")?;
         Ok(self.when("end")?.saturating_sub(self.when("begin")?))
@@ -183,7 +183,7 @@ impl fmt::Display for Finished {
     }
 }
 
-/// More lines than this are shortened in messages.
+/// Longer output is shortened in messages.
 const SHOWN_LINES: usize = 60;
 
 fn show_output(out: &mut impl fmt::Write, lines: &[Line], errors: &str) -> fmt::Result {
@@ -199,7 +199,7 @@ fn show_output(out: &mut impl fmt::Write, lines: &[Line], errors: &str) -> fmt::
     Ok(())
 }
 
-/// The command as one would type it.
+/// The command as typed in a shell.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let quoted: Vec<String> = words
@@ -227,7 +227,7 @@ pub struct Running {
     lines: Vec<Line>,
 }
 
-/// Starts a command with its output in pipes; standard input as it was set.
+/// Starts a command with its output in pipes, and standard input as it was set.
 pub fn start(command: &mut Command) -> Result<Running, Broken> {
     start_reading(command.stdout(Stdio::piped()), |child| {
         let output = child.stdout.take().ok_or(Broken("no stdout".into()))?;
@@ -236,11 +236,11 @@ pub fn start(command: &mut Command) -> Result<Running, Broken> {
     })
 }
 
-/// The same, where durations are judged by when lines were written. Its output is a socket.
+/// The same where durations are judged by when lines were written. Its output is a socket.
 pub fn start_stamped(command: &mut Command) -> Result<Running, Broken> {
     let (lines, output) = stamped::pair()?;
     let running = start_reading(command.stdout(output), |_| Ok(lines));
-    // The command has a copy, and with it the output would not end.
+    // The command has a copy, which would keep the output open.
     command.stdout(Stdio::null());
     running.map(|running| Running { is_stamped: true, ..running })
 }
@@ -269,7 +269,7 @@ fn start_reading<Lines: Iterator<Item = (Instant, String)> + Send + 'static>(
     let (error_sender, errors) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What came before an error is still worth showing.
+        // Output before an error is still worth showing.
         let _ = error_output.read_to_end(&mut bytes);
         let _ = error_sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
@@ -277,16 +277,16 @@ fn start_reading<Lines: Iterator<Item = (Instant, String)> + Send + 'static>(
     Ok(Running { child, started, shown, is_stamped: false, incoming, errors, lines })
 }
 
-/// Lets the calling thread run as soon as there is something to read: when a line came is what
-/// durations are judged by, and on a busy machine that is not when a thread had its turn.
+/// Lets the calling thread run as soon as there is something to read: durations are judged by when
+/// a line came, and on a busy machine the thread might be scheduled later.
 fn hear_at_once() {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameters are live. Of an ordinary user it is refused, which changes nothing.
+    // SAFETY: the parameters are live. For an ordinary user it is refused, which changes nothing.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
 impl Running {
-    /// The next line of output.
+    /// Returns the next line of output.
     pub fn next_line(&mut self, limit: Duration) -> Result<&str, Broken> {
         match self.incoming.recv_timeout(limit) {
             Ok(line) => {
@@ -300,13 +300,12 @@ impl Running {
         }
     }
 
-    /// When the last line came, whenever it was asked for.
+    /// When the last line came, whenever this is asked.
     pub fn heard(&self) -> Instant {
         self.lines.last().map_or(self.started, |line| self.started + line.at)
     }
 
-    /// Waits for the end; kills everything and fails when `limit` has passed
-    /// since the start.
+    /// Waits for the end; kills everything and fails when `limit` has passed since the start.
     pub fn finish(mut self, limit: Duration) -> Result<Finished, Broken> {
         let left = limit.saturating_sub(self.started.elapsed());
         let Some(status) = processes::wait_for_end(&mut self.child, left)? else {
@@ -326,8 +325,8 @@ impl Running {
         })
     }
 
-    /// Lets it run until `limit` has passed since the start, which it must not
-    /// outlive on its own; then kills it.
+    /// Runs it until `limit` has passed since the start, which it must not outlive on its own; then
+    /// kills it.
     pub fn expect_no_end(mut self, limit: Duration) -> Result<Vec<Line>, Broken> {
         let left = limit.saturating_sub(self.started.elapsed());
         if let Some(status) = processes::wait_for_end(&mut self.child, left)? {
@@ -338,7 +337,7 @@ impl Running {
         Ok(self.lines)
     }
 
-    /// Kills what is left and tells what it said.
+    /// Kills what is left, and returns a failure with its output.
     pub fn give_up(&mut self, why: impl fmt::Display) -> Broken {
         processes::kill_tree(&mut self.child);
         while let Ok(line) = self.incoming.recv_timeout(OUTPUT_GRACE) {
@@ -352,7 +351,7 @@ impl Running {
     }
 }
 
-/// Runs a command without input whose lines are stamped.
+/// Runs a command without input whose lines are timestamped.
 pub fn run_stamped(command: &mut Command, limit: Duration) -> Result<Finished, Broken> {
     start_stamped(command.stdin(Stdio::null()))?.finish(limit)
 }

@@ -1,4 +1,4 @@
-//! Each translated call against the host: see `tests/compare`.
+//! Compares each translated call with the host: see `tests/compare`.
 
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -8,14 +8,15 @@ use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
 use crate::workspace::binary;
 
-/// Each takes less than a minute on a machine that has nothing else to do.
+/// Each takes less than a minute on an idle machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
-    // Message queues, for one, are bounded for others.
+    // Message queues, for one, are limited for other users.
     let needs = [Need::Root, Need::Tool("setsid")];
-    // Hundreds of processes make calls at the same time: others would get no processor for seconds.
+    // Hundreds of processes make calls at the same time: other tests would get no processor for
+    // seconds.
     for sites in ["trapped", "rewritten"] {
         suite.test_alone(format!("compare::changes::{sites}"), &needs, move || {
             compare(&["changes", sites])
@@ -33,7 +34,7 @@ pub fn add(suite: &mut Suite) {
 /// Half a minute of calls that follow from a seed.
 fn random(seed: u64) -> Outcome {
     let seed = seed.to_string();
-    // What fails elsewhere is to be seen in the output of the tests.
+    // The seed of a failure elsewhere must be visible in the output of the tests.
     println!("compare random --seed {seed}");
     compare(&["random", "--seed", &seed, "--seconds", "30"])
 }

@@ -1,4 +1,4 @@
-//! `eigentime conformance` finds on this machine what is documented.
+//! `eigentime conformance` finds on this machine what the documentation says.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::ensure;
 use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
 
-/// It takes five seconds on a machine that has nothing else to do.
+/// It takes five seconds on an idle machine.
 const LONG: Duration = Duration::from_secs(90);
 
 /// Adds the tests.

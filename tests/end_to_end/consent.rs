@@ -1,5 +1,5 @@
-//! Who may do what to whom: the lines of the table in SECURITY.md that need no container, whose
-//! lines are in `containers::consent`.
+//! Who may do what to whom: the lines of the table in SECURITY.md that need no container;
+//! `containers::consent` has the others.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
 use crate::workspace;
 
-/// Words that take the right to set the clock away.
+/// A prefix that takes away the right to set the clock.
 const WITHOUT_RIGHT: [&str; 4] = ["setpriv", "--bounding-set", "-sys_time", "--"];
 const SET: [&str; 4] = ["date", "-u", "-s", "2033-05-05 05:05:05"];
 
@@ -55,7 +55,7 @@ fn as_on_a_host() -> Outcome {
     expect_denied(&sets(User::Myself, &[], &WITHOUT_RIGHT)?)
 }
 
-/// Whoever makes a user namespace has all capabilities in it.
+/// The creator of a user namespace has all capabilities in it.
 fn namespace_of_its_own() -> Outcome {
     expect_denied(&sets(User::Myself, &[], &["unshare", "--user", "--map-root-user"])?)
 }
@@ -72,7 +72,7 @@ fn by_nobody() -> Outcome {
     expect_denied(&sets(User::Myself, &["--settable-by", "nobody"], &[])?)
 }
 
-/// Why the clock is not set, each command is told once, and again once its owner has changed that.
+/// Each command is told once why the clock is not set, and again once its owner has changed that.
 fn each_is_told() -> Outcome {
     let place = Place::new()?;
     let forbid = "\"$0\" ctl set x --settable-by nobody > /dev/null";
@@ -87,7 +87,8 @@ fn each_is_told() -> Outcome {
     place.remove("x")
 }
 
-/// With the first program alone as on a host, with others by nobody, unless the owner allows it.
+/// The first program alone can set it as on a host; if the timeline is shared, nobody can, unless
+/// the owner allows it.
 fn shared() -> Outcome {
     let place = Place::new()?;
     run(place.run("x", &[])?.args(SET), STUCK)?.expect_code(0)?;
@@ -98,12 +99,12 @@ fn shared() -> Outcome {
     place.done(&["set", "x", "--settable-by", "anyone"])?;
     run(place.run("x", &[])?.args(WITHOUT_RIGHT).args(SET), STUCK)?.expect_code(0)?;
     place.remove("x")?;
-    // One that others may join counts as shared before they do.
+    // A joinable timeline counts as shared before others join.
     expect_denied(&run(place.run("y", &["--joinable"])?.args(SET), STUCK)?)?;
     place.remove("y")
 }
 
-/// From inside, the own timeline is joined and another is refused.
+/// From inside, the own timeline can be joined and another is refused.
 fn own_timeline() -> Outcome {
     let place = Place::new()?;
     place.make("other", &[])?;
@@ -130,7 +131,7 @@ fn own_timeline() -> Outcome {
     place.remove("x")
 }
 
-/// A refused joiner does not switch rewriting off for all.
+/// A refused join does not switch rewriting off for the others.
 fn refused_changes_nothing() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--rate", "2"])?;
@@ -140,7 +141,7 @@ fn refused_changes_nothing() -> Outcome {
     place.remove("x")
 }
 
-/// One that does not answer spoils neither the list nor the exit status.
+/// A timeline that does not answer spoils neither the list nor the exit status.
 fn one_is_silent() -> Outcome {
     let place = Place::new()?;
     place.make("loud", &[])?;
@@ -170,7 +171,7 @@ fn found_elsewhere() -> Outcome {
     };
     let scratch = workspace::scratch()?.display().to_string();
     eigentime(&["run", "--timeline", &name, "--", "true"], None)?.expect_code(0)?;
-    // Joined, and not made a second time.
+    // It is joined, and not made a second time.
     let joined = eigentime(&["run", "--timeline", &name, "--", "true"], Some(&scratch));
     let listed = eigentime(&["ctl", "list"], Some(&scratch));
     let removed = eigentime(&["ctl", "rm", "--force", &name], Some(&scratch))?;
@@ -192,9 +193,9 @@ fn ticks(pid: u32) -> Result<u64, Broken> {
     Ok(next()? + next()?)
 }
 
-/// A supervisor without a descriptor for a caller waits for one, and does not spin.
+/// A supervisor without a descriptor for a caller waits for one instead of spinning.
 fn no_descriptor_left() -> Outcome {
-    /// Of a hundred in the second: spinning takes nearly all of them.
+    /// Of a hundred per second: spinning takes nearly all of them.
     const MANY: u64 = 40;
     let place = Place::new()?;
     place.make("x", &[])?;
@@ -205,7 +206,7 @@ fn no_descriptor_left() -> Outcome {
     run(&mut limit, STUCK)?.expect_code(0)?;
     let before = ticks(supervisor)?;
     let waiting = UnixStream::connect(place.sockets().join("x"))?;
-    // That long it is watched.
+    // It is watched for this long.
     thread::sleep(Duration::from_secs(1));
     let spent = ticks(supervisor)? - before;
     drop(waiting);
@@ -216,7 +217,7 @@ fn no_descriptor_left() -> Outcome {
     place.remove("x")
 }
 
-/// A supervisor that may make no process is woken all the same, and loses no stop.
+/// A supervisor that may not create processes is still woken, and misses no stop.
 fn no_process_left() -> Outcome {
     let Some(group) = Group::new()? else {
         return Err(Broken("there is no control group of processes to be made".into()));
@@ -240,7 +241,7 @@ fn no_process_left() -> Outcome {
     place.remove("x")
 }
 
-/// A control group that limits processes, which goes with the test.
+/// A control group that limits processes, and is removed with the test.
 struct Group(std::path::PathBuf);
 
 impl Group {

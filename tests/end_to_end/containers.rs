@@ -1,7 +1,7 @@
-//! Containers with their own time: one list of scenarios, on every engine that this machine
-//! has. Engines are started by the tests, with state of their own, and stopped again.
+//! Containers with their own time: one list of scenarios, on every engine of this machine. The
+//! tests start engines with state of their own, and stop them again.
 
-// What these tests share: no test in here.
+// Shared by these tests; contains no tests.
 mod abilities;
 mod bundle;
 mod columns;
@@ -101,7 +101,7 @@ fn add_direct(suite: &mut Suite) {
     }
 }
 
-/// A script that calls the wrapper with more variables and words.
+/// A script that calls the wrapper with additional variables and words.
 fn runtime_script(variables: &[(&str, &Path)], words: &[&str]) -> Result<PathBuf, Broken> {
     let path = workspace::scratch()?.join("runtime");
     let wrapper = workspace::oci_wrapper();
@@ -117,11 +117,11 @@ fn runtime_script(variables: &[(&str, &Path)], words: &[&str]) -> Result<PathBuf
     Ok(path)
 }
 
-/// Ends all engines when the tests have ended, however they do.
+/// Ends all engines when the tests have ended, in whatever way.
 pub struct Guard;
 
 impl Guard {
-    /// Ends them and compares the host with what it was before.
+    /// Ends them, and compares the host with its former state.
     pub fn finish(self) -> Result<(), Broken> {
         std::mem::forget(self);
         end()?;

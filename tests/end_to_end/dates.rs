@@ -1,4 +1,4 @@
-//! What `--date`, `--offset` and `--rate` accept, and what it means.
+//! The accepted forms of `--date`, `--offset` and `--rate`, and their meaning.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::session::host_ns;
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{Pace, STUCK, TICK_S};
 
-/// Argument, time zone, and the instant it means in seconds.
+/// Argument, time zone, and its instant in seconds.
 const DATES: [(&str, &str, f64); 11] = [
     ("2038-01-19T03:14:07Z", "Europe/Berlin", 2_147_483_647.0),
     ("2038-01-19T03:14:07.25Z", "UTC", 2_147_483_647.25),
@@ -87,8 +87,8 @@ fn shows_date(date: &str, zone: &str, instant: f64) -> Outcome {
     Ok(())
 }
 
-/// The shell's own clock is `time()`, which lags by up to a tick on a plain host. A
-/// date on a whole second would show the second before, nearly every time.
+/// The shell's own clock is `time()`, which lags by up to a tick on a plain host. A date on a whole
+/// second would nearly always show the second before.
 fn coarse_clock_is_not_early() -> Outcome {
     for _ in 0..5 {
         let mut command = User::Myself.eigentime(&["--date", "@2000000000"])?;

@@ -1,5 +1,5 @@
-//! `run --debuggable`: programs are prepared when they start, and let go, so that
-//! debuggers can follow them.
+//! `run --debuggable`: programs are prepared when they start and then released, so that debuggers
+//! can trace them.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -18,7 +18,7 @@ use crate::workspace;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A date far from the host's, and the year that programs are to show.
+/// A date far from the host's, and the year that programs must show.
 const DATE: &str = "2038-01-19T03:14:07Z";
 const YEAR: &str = "2038";
 
@@ -67,8 +67,8 @@ pub fn add(suite: &mut Suite) {
     suite.test("debuggable::gdb_from_outside", &[Need::Tool("gdb"), Need::Root], gdb_from_outside);
 }
 
-/// What programs do that sanitizers look at, with the statuses that they end with on the host. Under
-/// a tracer LeakSanitizer refuses to work.
+/// What sanitizers look for in programs, with the exit statuses on the host. Under a tracer,
+/// LeakSanitizer refuses to work.
 const SANITIZED: [(&str, &str, i32); 3] = [
     ("leaks", "-fsanitize=address", 23),
     ("ends", "-fsanitize=address", 0),
@@ -98,7 +98,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Compiles it.
+/// Returns the compiled program.
 fn compiled(flags: &[&str]) -> Result<PathBuf, Broken> {
     let folder = workspace::scratch()?;
     let [source, program] = ["program.c", "program"].map(|name| folder.join(name));
@@ -115,7 +115,7 @@ fn sanitized(program: &str, flag: &str, code: i32) -> Outcome {
     run(&mut command, LIMIT)?.expect_code(code).map(drop)
 }
 
-/// To a process 1 that is traced, the kernel delivers no fault that ends it.
+/// The kernel does not end a traced process 1 with a fault.
 fn first_process_crashes() -> Outcome {
     let mut command = User::Myself.eigentime(&["--debuggable", "--rate", "10"])?;
     command.args(["unshare", "--pid", "--fork"]).arg(compiled(&[])?).arg("crashes");
@@ -140,7 +140,7 @@ fn status() -> Outcome {
     debuggable(User::Myself, &["--date", DATE], "exit 7")?.expect_code(7).map(drop)
 }
 
-/// Waits and timers follow the clocks, and nothing is said.
+/// Waits and timers follow the clocks, and nothing is printed.
 fn waits(user: User) -> Outcome {
     let script = "python3 -c '
 import select, signal, threading, time
@@ -167,7 +167,7 @@ for way in (sleep, wait, join, alarm):
     finished.ensure(finished.errors.is_empty(), "something is said")
 }
 
-/// What goes on in the background keeps no output of the caller's open.
+/// Background processes keep no output of the caller open.
 fn keeps_no_pipe() -> Outcome {
     let script = "setsid sleep 300 >/dev/null 2>&1 </dev/null & echo $!";
     let finished = debuggable(User::Myself, &[], script)?;
@@ -175,7 +175,7 @@ fn keeps_no_pipe() -> Outcome {
     send(background.map_err(|_| finished.broken("no number"))?, Signal::KILL)
 }
 
-/// Nobody sees the faults of a program.
+/// Nothing intercepts the faults of a program.
 fn bad_addresses() -> Outcome {
     let script = "python3 -c '
 import ctypes, errno, mmap
@@ -199,7 +199,7 @@ fn missing_program() -> Outcome {
     run(command.arg("no-such-program"), LIMIT)?.expect_code(127).map(drop)
 }
 
-/// Calls that fail follow one another faster than the supervisor may be.
+/// Failing calls may come faster than the supervisor handles them.
 fn searched_program() -> Outcome {
     let path = "/no/such/directory:".repeat(2000) + "/usr/bin:/bin";
     for _ in 0..10 {
@@ -225,7 +225,7 @@ fn monotonic() -> Outcome {
     finished.ensure((864_000..864_100).contains(&ahead), "not ten days ahead")
 }
 
-/// Programs that wait, and a POSIX timer of one of them, follow the wall clock that another sets.
+/// Waiting programs, and a POSIX timer of one of them, follow the wall clock that another sets.
 fn sets_the_clock() -> Outcome {
     let script = "python3 -c '
 import ctypes, subprocess, threading, time
@@ -247,8 +247,8 @@ print(\"here=%d\" % time.gmtime().tm_year)
     finished.ensure(begin.elapsed() < Duration::from_secs(15), "a wait did not follow")
 }
 
-/// A site is rewritten at its first call: the supervisor is told of no other from there, which is
-/// seen as time in which the programs wait for it (voluntary switches).
+/// A call site is rewritten at its first call: the supervisor is notified of no other from there,
+/// which shows in how often the programs wait for it (voluntary switches).
 fn rewritten() -> Outcome {
     let script = "python3 -c '
 import resource, select
@@ -268,7 +268,7 @@ print(\"switches=%d\" % (resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - bef
     Ok(())
 }
 
-/// Nothing traces a program between its calls, unless that is asked for.
+/// Nothing traces a program between its calls, unless that is requested.
 fn is_the_default() -> Outcome {
     let script = "sed -n 's/^TracerPid:[[:space:]]*/tracer=/p' /proc/self/status";
     let traced = |options: &[&str]| {
@@ -281,7 +281,7 @@ fn is_the_default() -> Outcome {
     Ok(())
 }
 
-/// A program that waits to be told to end, and a debugger that joins it meanwhile.
+/// A program that waits to be told to end, and a debugger that attaches to it meanwhile.
 fn traced_from_outside() -> Outcome {
     let outside = "set -e; dir=$(mktemp -d); trap 'rm -r $dir' EXIT; mkfifo $dir/fifo; \
         $EIGENTIME run --debuggable --date $DATE -- \
@@ -300,7 +300,7 @@ fn traced_from_outside() -> Outcome {
     finished.ensure(finished.output() == format!("{YEAR}\ntraced=1\n{YEAR}\nseen=1"), "no trace")
 }
 
-/// Inside, the debugger works; what it starts lives by host time, which is said.
+/// Inside, the debugger works; the programs it starts run on host time, which is reported.
 fn traced_from_inside() -> Outcome {
     let script = "strace -f -qq -o /dev/null sh -c 'echo traced'; date -u +%Y";
     let finished = debuggable(User::Myself, &["--date", DATE], script)?;

@@ -1,5 +1,5 @@
-//! What Eigentime itself refuses: status 125, a message with the cause, and the
-//! program is not started.
+//! Errors that Eigentime itself reports: status 125, a message with the cause, and the program is
+//! not started.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::STUCK;
 use crate::workspace;
 
-/// Arguments, and what the message must name.
+/// Arguments, and the words that the message must contain.
 const REFUSED: [(&str, &[&str], &[&str]); 25] = [
     ("offset_is_no_offset", &["--monotonic", "abc"], &["monotonic", "abc"]),
     ("offset_of_unknown_unit", &["--boottime", "5x"], &["boottime", "5x"]),

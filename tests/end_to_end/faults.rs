@@ -1,5 +1,5 @@
-//! Bad pointers, invalid times, no time and endless ones: a program gets the same
-//! answer as without Eigentime.
+//! Bad pointers, invalid times, zero and endless ones: a program gets the same answer as without
+//! Eigentime.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::programs::{Build, Program};
 use crate::suite::{Outcome, Suite};
 use crate::timeline::FUTURE;
 
-/// At half speed the few waits in here take twice as long as natively.
+/// At half speed, the few waits in here take twice as long as natively.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Adds the tests.

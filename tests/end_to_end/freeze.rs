@@ -1,5 +1,5 @@
-//! In a frozen timeline clocks stand still and waits do not end, unless there is
-//! nothing to wait for.
+//! In a frozen timeline clocks are stopped and waits do not end, unless there is nothing to wait
+//! for.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -99,7 +99,7 @@ while True:
     wall(suite);
 }
 
-/// `--freeze=wall`: the date stands still, and nothing else does.
+/// `--freeze=wall`: the date is frozen, and nothing else.
 fn wall(suite: &mut Suite) {
     for build in [Build::Dynamic, Build::Static, Build::Musl] {
         for rate in ["1", "10"] {
@@ -124,7 +124,7 @@ fn wall(suite: &mut Suite) {
     }
 }
 
-/// What ends as ever while the wall clock alone stands still.
+/// Waits that end as usual while only the wall clock is stopped.
 const ENDS: [&str; 14] = [
     "nanosleep",
     "clock_nanosleep_monotonic_abs",
@@ -142,7 +142,7 @@ const ENDS: [&str; 14] = [
     "pthread_cond_timedwait_monotonic_abs",
 ];
 
-/// What waits for an instant of the wall clock.
+/// Waits for an instant of the wall clock.
 const ON_THE_WALL: [&str; 4] = [
     "clock_nanosleep_realtime_abs",
     "timer_realtime_abs",
@@ -160,7 +160,7 @@ fn date_stands_still(build: Build, rate: &str) -> Outcome {
     thread::sleep(PAUSE);
     let second = session.snapshot()?;
     session.finish()?;
-    // By way of the vDSO and by calls: CLOCK_REALTIME, its coarse and its alarm kin, and TAI.
+    // Through the vDSO and with calls: CLOCK_REALTIME, its coarse and alarm variants, and TAI.
     let wall = FUTURE.1 as i128 * 1_000_000_000;
     for id in [0, 5, 8, 11] {
         for key in [format!("vdso_{id}"), format!("raw_{id}")] {
@@ -192,7 +192,7 @@ fn ends_beside(call: &str, rate: &str) -> Outcome {
     ended.ensure(ended.errors.is_empty(), "it complains")
 }
 
-/// Once, whoever waits, and not where a timeout is none.
+/// Printed once, whatever waits, and not for a zero timeout.
 fn note() -> Outcome {
     let mut command = User::Myself.eigentime(&["--freeze"])?;
     let script = "sleep 0; echo slept; sleep 100 & sleep 100 & sleep 100";
@@ -255,7 +255,7 @@ fn ticks_stand_still(build: Build) -> Outcome {
 
 fn clocks_stand_still(build: Build) -> Outcome {
     let (first, second) = two_snapshots(build)?;
-    // CPU time goes on; what `/proc` says is the kernel's.
+    // CPU time advances; the values in `/proc` are the kernel's.
     let moving = ["times", "vdso_2", "raw_2", "vdso_3", "raw_3", "proc_uptime"];
     for (key, before) in &first.clocks {
         if moving.contains(&key.as_str()) {

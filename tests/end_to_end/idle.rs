@@ -1,4 +1,4 @@
-//! `--skip-idle`: time that nobody uses is skipped, and what uses it holds the clocks.
+//! `--skip-idle`: idle time is skipped, and activity holds the clocks.
 
 mod held;
 
@@ -21,16 +21,17 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
 
 const SKIP: &str = "--skip-idle";
-/// A host that is busy takes its time; hours of a timeline's time are far from that.
+/// A busy host is slow; hours of the timeline's time are still far from this.
 const LIMIT: Duration = Duration::from_secs(100);
 const DAY: f64 = 86_400.0;
-/// How much longer than it should a timeline's time may be by what its programs do meanwhile.
+/// By how much a timeline's time may exceed the expected value due to its programs' activity
+/// meanwhile.
 const SLACK: f64 = 30.0;
-/// What `idle timers` and `idle descriptor` end with.
+/// The last line of `idle timers` and `idle descriptor`.
 const TIMERS: &str = "66 expirations";
 const DESCRIPTOR: &str = "50 ticks";
 
-/// What the events of `idle` in each language come to, but for its last line.
+/// The expected events of `idle` in each language, except for its last line.
 fn events() -> String {
     let mut events = Vec::new();
     for tick in 1..=24 {
@@ -75,8 +76,8 @@ pub fn add(suite: &mut Suite) {
     let go = [Need::Program(Build::Go)];
     suite.test("idle::languages::go", &go, || language(3600, || Ok(vec![compiled(Build::Go)])));
     let java = [Need::Program(Build::Java), Need::Tool("java")];
-    // Its virtual machine wakes every 50 ms by itself: a day of such wake-ups, of 70 us at least, is two
-    // minutes.
+    // Its virtual machine wakes every 50 ms by itself: a day of such wake-ups, of 70 us at least,
+    // is two minutes.
     suite.test("idle::languages::java", &java, || {
         let began = Instant::now();
         language(3600, java_words)?;
@@ -120,7 +121,7 @@ fn java_words() -> Result<Vec<OsString>, Broken> {
     Ok(vec!["java".into(), "-cp".into(), workspace::compiled().into(), class.into()])
 }
 
-/// A program with these options, to its end.
+/// Runs a program with these options to its end.
 fn skip(options: &[&str], words: &[OsString]) -> Result<Finished, Broken> {
     let mut command = User::Myself.eigentime(options)?;
     run(command.args(words).stdin(Stdio::null()), LIMIT)
@@ -136,7 +137,7 @@ fn month() -> Outcome {
     passed_between_dates(&ended, 30.0 * DAY)
 }
 
-/// The first and the last line are dates, so far from each other.
+/// The first and the last line are dates this far apart.
 fn passed_between_dates(ended: &Finished, expected: f64) -> Outcome {
     let date = |line: Option<&crate::command::Line>| line?.text.parse::<f64>().ok();
     match (date(ended.lines.first()), date(ended.lines.last())) {
@@ -171,7 +172,7 @@ fn in_order(build: Build, options: &[&str]) -> Result<String, Broken> {
     order.ok_or_else(|| ended.broken("it tells no order"))
 }
 
-/// Of those that wait for the same instant, who was made first wakes first.
+/// Of several processes that wait for the same instant, the first one created wakes first.
 fn at_once(build: Build) -> Outcome {
     const PROCESSES: u64 = 20;
     let ended = skip(&[SKIP], &[compiled(build), "same".into(), PROCESSES.to_string().into()])?;
@@ -189,7 +190,7 @@ fn ends_with(build: Build, mode: &str, end: &str) -> Outcome {
     ended.ensure(ended.output() == end, format_args!("it does not end with {end}"))
 }
 
-/// On a busy host, interrupts of timers are late, and what was just seen may be over.
+/// On a busy host, timer interrupts are late, and an observed state may be outdated.
 fn many_at_once(mode: &str, end: &str) -> Outcome {
     const AT_ONCE: usize = 8;
     const TIMES: usize = 15;
@@ -200,7 +201,7 @@ fn many_at_once(mode: &str, end: &str) -> Outcome {
     })
 }
 
-/// Who is stopped holds nothing: a member lets it go on, a thousand seconds later.
+/// A stopped process holds nothing: a member resumes it a thousand seconds later.
 fn stopped() -> Outcome {
     let script = "sleep 100 & one=$!; sleep 2; kill -STOP $one; sleep 1000; kill -CONT $one
         wait $one; echo slept";
@@ -209,7 +210,7 @@ fn stopped() -> Outcome {
     ended.ensure(ended.output() == "slept", "it does not end")
 }
 
-/// Where nothing passes while programs run, the order is the same each time.
+/// If no time passes while programs run, the order is the same each time.
 fn again_and_again() -> Outcome {
     let options = [SKIP, "--busy-rate", "0"];
     let [one, other] = [(), ()].map(|()| in_order(Build::Dynamic, &options));
@@ -218,8 +219,8 @@ fn again_and_again() -> Outcome {
     Ok(())
 }
 
-/// Where the supervisor does not run for a time, as when a virtual machine is paused, those that are due
-/// meanwhile wake one after the other all the same.
+/// If the supervisor does not run for a time, as when a virtual machine is paused, waits that end
+/// meanwhile still wake one after the other.
 fn where_the_host_stands_still() -> Outcome {
     const PAUSES: u32 = 10;
     const PAUSE: Duration = Duration::from_millis(700);
@@ -227,7 +228,7 @@ fn where_the_host_stands_still() -> Outcome {
     let mut command = User::Myself.eigentime(&[SKIP])?;
     command.arg(compiled(Build::Dynamic)).args(["many", "20", "6000"]);
     let mut running = start(command.stdin(Stdio::null()))?;
-    // Until its calls are rewritten, they are stopped, and a wait begins when the supervisor lets it.
+    // Until its calls are rewritten, they stop, and a wait begins when the supervisor permits.
     ensure!(running.next_line(LIMIT)? == "has woken often", "it says something else");
     let supervisor = tracer_of(running.child.id()).and_then(|it| Pid::from_raw(it as i32));
     let supervisor = supervisor.ok_or_else(|| Broken("it has no supervisor".into()))?;
@@ -261,7 +262,7 @@ fn language(unit: u32, command: impl Fn() -> Result<Vec<OsString>, Broken>) -> O
     )
 }
 
-/// Twenty answers of half an hour each, none of which takes too long for who waits for it.
+/// Twenty answers of half an hour each, none too late for the process that waits for it.
 fn talk(kind: &'static str) -> Outcome {
     let python = crate::languages::python()?;
     let ended = skip(&[SKIP], &[python, workspace::script("idle_talk.py").into(), kind.into()])?;
@@ -296,7 +297,7 @@ fn cron() -> Outcome {
     let mut command = place.run_private(&options)?;
     command.args(["busybox", "crond", "-f", "-L", "/dev/null", "-c"]).arg(&tables).env("TZ", "UTC");
     let ended = run(command.stdin(Stdio::null()), LIMIT)?;
-    // By SIGTERM, at the limit.
+    // It may be ended by SIGTERM, at the limit.
     ended.ensure(ended.status.code().is_none_or(|code| code != 125), "it did not run")?;
     let shown = fs::read_to_string(&log)?;
     let times: Vec<_> = shown.lines().collect();
@@ -307,7 +308,7 @@ fn cron() -> Outcome {
     place.expect_nobody()
 }
 
-/// Keys expire when they should, by clients in the same timeline.
+/// Keys expire on time, as seen by clients in the same timeline.
 fn redis_expires() -> Outcome {
     let place = Place::new()?;
     let socket = place.directory().join("redis.sock");
@@ -358,21 +359,21 @@ fn limit_freezes() -> Outcome {
     Ok(())
 }
 
-/// Programs that have ended at the limit are no reason to end those that join afterwards, however long
-/// they take.
+/// Programs that have ended at the limit are no reason to end those that join afterwards, however
+/// long these take.
 fn limit_spares() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &[SKIP, "--for", "1h"])?;
     let ended = run(command.args(["sleep", "10d"]), LIMIT)?;
     ensure!(ended.status.code() != Some(0), "it has not been ended at the limit");
-    // Longer than what ends at the limit has to end, on a host's clock.
+    // Longer than a program takes to end at the limit, by the host's clock.
     let script = "import time; end = time.monotonic() + 3\nwhile time.monotonic() < end: pass";
     let mut later = place.run("x", &[])?;
     run(later.args(["python3", "-c", script]), LIMIT)?.expect_code(0)?;
     place.remove("x")
 }
 
-/// Leaps are made as they are allowed: not at first, one by one, over a span, and at last all.
+/// Leaps are made as allowed: none at first, then one by one, over a span, and finally all.
 fn leaps_when_told() -> Outcome {
     let place = Place::new()?;
     let options = [SKIP, "--skips", "0", "--busy-rate", "0"];
@@ -415,7 +416,7 @@ fn leaps_when_told() -> Outcome {
     Ok(())
 }
 
-/// Options that make no sense are told as such.
+/// Nonsensical options are reported as such.
 fn refused() -> Outcome {
     for (options, what) in [
         (&["--busy-rate", "0"][..], "--skip-idle"),

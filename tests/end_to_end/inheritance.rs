@@ -1,5 +1,5 @@
-//! What a program inherits is what it would inherit without Eigentime:
-//! descriptors, signals, limits, identity, environment, arguments.
+//! What a program inherits without Eigentime it also inherits with it: descriptors, signals,
+//! limits, identity, environment, arguments.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK, TIMELINES};
 use crate::workspace;
 
-/// A name, and words before the program that change what it inherits.
+/// A name, and a prefix for the program that changes what it inherits.
 const SITUATIONS: [(&str, &[&str]); 17] = [
     ("plain", &["env"]),
     ("all_closed", &["sh", "-c", r#"exec "$@" <&- >&- 2>&-"#, "sh"]),
@@ -115,19 +115,19 @@ pub fn add(suite: &mut Suite) {
     suite.test("inheritance::first_argument_of_a_path", &needs, first_argument);
 }
 
-/// How the lines start that need not be the same.
+/// The beginnings of lines that may differ.
 fn differences_allowed(timeline: &str, ordinary_user: bool) -> Vec<&'static str> {
     let mut starts = Vec::new();
     if ordinary_user {
-        // The kernel takes a filter from an ordinary user only together with this.
+        // The kernel accepts a filter from an ordinary user only together with this.
         starts.push("status NoNewPrivs");
     }
     if ordinary_user && timeline == "offset" {
-        // A time namespace is made in a user namespace, where these differ.
+        // A time namespace is created in a user namespace, where these differ.
         starts.extend(["status Cap", "status Groups"]);
     }
     if timeline == "rate" {
-        // The kernel's slack is host time, so a fast clock asks for less of it.
+        // The kernel's slack is host time, so a fast clock requests less of it.
         starts.push("timer slack");
     }
     starts
@@ -177,7 +177,7 @@ fn same_output(user: User, options: &[&str], words: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// A program found on the path is called by the name that was typed.
+/// A program found on the path gets the typed name as its first argument.
 fn first_argument() -> Outcome {
     let report = workspace::scratch()?.join("report");
     let name = Program::Inherit.file_name(Build::Static);

@@ -1,5 +1,5 @@
-//! On a terminal: it is the program's terminal, the keys that send signals reach
-//! the program, and a shell's job control works outside and inside.
+//! On a terminal: it is the program's terminal, the keys that send signals reach the program, and a
+//! shell's job control works outside and inside.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 const CTRL_BACKSLASH: &str = "\x1c";
-/// The quotes keep what is typed from looking like what is printed.
+/// The quotes make the echoed input differ from the printed output.
 const SLEEPER: &str = "echo rea''dy; exec sleep 100000000";
 
 const TIMELINES: [(&str, &[&str]); 2] =

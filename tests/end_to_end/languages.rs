@@ -1,4 +1,4 @@
-//! Programs in the languages people use, with the means of their own runtimes.
+//! Programs in common languages, which use their own runtimes.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -18,7 +18,7 @@ struct Language {
     needs: &'static [Need],
     words: fn() -> Result<Vec<OsString>, Broken>,
     waits: &'static [&'static str],
-    /// What the program is told: milliseconds, or seconds.
+    /// The unit of the program's argument: milliseconds, or seconds.
     in_seconds: bool,
 }
 
@@ -91,14 +91,14 @@ const RUST_WAITS: &[&str] = &["sleep", "park", "condvar", "channel", "read_timeo
 
 /// Runtimes round to milliseconds, some of them down.
 const ROUNDING: f64 = 0.01;
-/// Slower clocks with a longer wait: Node.js writes nothing to a socket that has stamps, so all lines
-/// are judged by when they are read, which a busy machine may let happen 300 ms late.
+/// Slower clocks with a longer wait: Node.js writes nothing to a socket with timestamps, so all
+/// lines are judged by when they are read, which may be 300 ms late on a busy machine.
 const SLOW: Pace = Pace { wait_ms: 480, ..PACES[0] };
 
 /// The start of the slowest runtime, with a tracer, on a busy machine.
 const START: Duration = Duration::from_secs(20);
 
-/// The interpreter itself: version managers put a chain of scripts before it.
+/// The interpreter itself: version managers put a chain of scripts in front of it.
 pub fn python() -> Result<OsString, Broken> {
     let asked =
         Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output()?;
@@ -171,8 +171,8 @@ pub fn check_wait(ended: &Finished, wait: &str, pace: Pace) -> Outcome {
     Ok(())
 }
 
-/// System calls from stacks of a few kilobytes that have hardly any room left:
-/// whatever Eigentime runs in their place must not write beyond them.
+/// System calls from stacks of a few kilobytes with hardly any room left: Eigentime's replacements
+/// must not write beyond them.
 fn small_stacks(rate: &str) -> Outcome {
     let mut command = User::Myself.eigentime(&["--rate", rate])?;
     command.arg(Program::Clocks.path(Build::Go)).arg("stacks");

@@ -1,5 +1,5 @@
-//! libeigentime, as programs use it that know nothing of this repository: what `make build` has
-//! laid out beside the command, found by `pkg-config`.
+//! libeigentime, as used by programs that know nothing of this repository: from the layout of
+//! `make build` beside the command, found with `pkg-config`.
 
 mod c;
 mod compile;
@@ -21,10 +21,10 @@ use crate::workspace;
 
 use compile::Compiled;
 
-/// An example takes well under a second; a machine can be busy.
+/// An example takes well under a second, but a machine can be busy.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The date of the timelines here, and what it is in seconds.
+/// The date of the timelines here, and its value in seconds.
 const DATE: (&str, i64) = ("2038-01-19T00:00:00Z", 2_147_472_000);
 /// The rate of the timelines here.
 const RATE: (&str, f64) = ("1000", 1000.0);
@@ -51,7 +51,7 @@ fn on_host_with(program: &Compiled, arguments: &[&str]) -> Result<Finished, Brok
     finish(command.args(arguments).env("LD_LIBRARY_PATH", workspace::libraries()))
 }
 
-/// Runs a program in a timeline where it is 2038 and time passes a thousand times as fast.
+/// Runs a program in a timeline in 2038 whose time passes a thousand times as fast.
 fn in_timeline(program: &Compiled) -> Result<Finished, Broken> {
     in_timeline_with(program, &[])
 }
@@ -69,7 +69,7 @@ fn finish(command: &mut Command) -> Result<Finished, Broken> {
     Ok(ended)
 }
 
-/// The date is that of the timeline, and not later than the run allows.
+/// The date is that of the timeline, and no later than the run allows.
 fn expect_virtual_date(ended: &Finished, seconds: f64) -> Result<(), Broken> {
     let since = seconds - DATE.1 as f64;
     let most = (ended.elapsed.as_secs_f64() + 1.0) * RATE.1;
@@ -81,7 +81,7 @@ fn host_now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// What a tool prints.
+/// The output of a tool.
 fn printed<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, Broken> {
     let output = Command::new(program).args(arguments).output()?;
     if output.status.success() {

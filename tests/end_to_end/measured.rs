@@ -1,4 +1,4 @@
-//! `make bench` measures: what its programs start, and ask of a timeline, is understood.
+//! `make bench` measures: the options of its programs and its requests to a timeline are valid.
 
 use std::fs;
 use std::process::Command;
@@ -12,10 +12,10 @@ use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
 
-/// How long it may take on a machine that has much to do.
+/// How long it may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Those of its suites that ask for more than that a program is started.
+/// The suites that do more than start a program.
 const SUITES: [&str; 4] = ["named-reads", "changes", "attach", "idle-month"];
 
 /// Adds the test.
@@ -24,7 +24,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("measured::by_make_bench", &needs, measured);
 }
 
-/// Each has a value for all that it measures.
+/// Each has a value for everything that it measures.
 fn measured() -> Outcome {
     let path = workspace::scratch()?.join("samples.json");
     let mut command = Command::new("python3");

@@ -1,7 +1,7 @@
-//! Named timelines: made and joined, looked at and changed while they run, saved and
-//! continued. Each test has a runtime directory of its own, and so no other's names.
+//! Named timelines: made and joined, examined and changed while they run, saved and continued. Each
+//! test has a runtime directory of its own, and so no names of others.
 
-// What these tests share: no test in here.
+// Shared by these tests; contains no tests.
 pub mod keep_running;
 pub mod place;
 pub mod shown;

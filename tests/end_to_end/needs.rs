@@ -1,4 +1,4 @@
-//! What a test needs of the machine.
+//! The requirements of a test.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use std::sync::Mutex;
 use crate::command::User;
 use crate::programs::Build;
 
-/// A prerequisite. Tests name all they have; what is missing is said.
+/// A requirement. Each test lists all of its own; a missing one is reported.
 #[derive(Clone, Debug)]
 pub enum Need {
     /// A command on the path.
     Tool(&'static str),
-    /// A program that was compiled this way, so the compiler.
+    /// A program compiled this way, and so its compiler.
     Program(Build),
-    /// Rights to become another user, to chroot and the like.
+    /// Permission to become another user, to chroot and the like.
     Root,
     /// A time namespace for this user; ordinary users need user namespaces.
     TimeNamespace(User),
-    /// Anything else that a test found out beforehand.
+    /// Anything else that a test found out in advance.
     Other(bool, String),
 }
 
 impl Need {
-    /// What the machine lacks, for `needs ...`.
+    /// Returns what the machine lacks, for `needs ...`.
     pub fn missing(&self) -> Option<String> {
         match self {
             Need::Tool(name) => find_tool(name).is_none().then(|| (*name).to_owned()),

@@ -1,5 +1,5 @@
-//! `eigentime run` inside a timeline makes a timeline on top of it: its clocks are relative to those
-//! that the caller sees, and follow when these change. (`named::follows::inside` has the waits through
+//! `eigentime run` inside a timeline makes a nested timeline: its clocks are relative to those that
+//! the caller sees, and follow their changes. (`named::follows::inside` tests the waits through
 //! each change of the outer one.)
 
 mod changes;
@@ -20,10 +20,10 @@ pub fn add(suite: &mut Suite) {
     refused::add(suite);
 }
 
-/// The users that each promise is tried by.
+/// The users with whom each guarantee is tested.
 const USERS: [(&str, User); 2] = [("me", User::Myself), ("nobody", User::Nobody)];
 
-/// The options of timelines, each inside the one before, as those of the first.
+/// The options of timelines, each inside the previous one, as those of the first.
 fn options(user: User, levels: &[&[&str]]) -> Result<Vec<String>, Broken> {
     let binary = user.binary()?.display().to_string();
     let levels: Vec<Vec<&str>> = levels.iter().map(|level| level.to_vec()).collect();
@@ -31,7 +31,7 @@ fn options(user: User, levels: &[&[&str]]) -> Result<Vec<String>, Broken> {
     Ok(joined.into_iter().map(str::to_owned).collect())
 }
 
-/// `eigentime run` in `eigentime run`, to which the program is added.
+/// Returns `eigentime run` in `eigentime run`, to which the program is added.
 fn run_in(user: User, levels: &[&[&str]]) -> Result<Command, Broken> {
     let options = options(user, levels)?;
     user.eigentime(&borrowed(&options))

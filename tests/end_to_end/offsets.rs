@@ -1,5 +1,5 @@
-//! Offsets of CLOCK_MONOTONIC and CLOCK_BOOTTIME, and all that follows from them:
-//! uptime and the start times of processes.
+//! Offsets of CLOCK_MONOTONIC and CLOCK_BOOTTIME, and their consequences: uptime and the start
+//! times of processes.
 
 use std::time::Instant;
 
@@ -85,8 +85,8 @@ fn compare(user: User, build: Build, options: &[&str]) -> Result<Compared, crate
 }
 
 impl Compared {
-    /// A reading must be the host's clock, at some time during the run, plus an
-    /// offset; faster clocks may be ahead of that.
+    /// Fails unless a reading is the host's clock, at some time during the run, plus an offset;
+    /// faster clocks may be ahead of that.
     fn check(&self, key: &str, host: (i128, i128), offset: i128, lag: i128, pace: Pace) -> Outcome {
         let found = self.snapshot.ns(key)?;
         let ahead = self.elapsed_ns as f64 * (pace.rate - 1.0).max(0.0);
@@ -166,7 +166,7 @@ fn one_offset(
     compared.check(key, host, ns, 1_000, HOST)
 }
 
-/// `ps` adds up the boot time, the uptime and start times, which must agree.
+/// `ps` adds the boot time, the uptime and start times, which must agree.
 fn ps(user: User) -> Outcome {
     let mut command = user.eigentime(&BOTH)?;
     command.env("TZ", "UTC").env("LC_ALL", "C").args([
@@ -180,7 +180,7 @@ fn ps(user: User) -> Outcome {
     ended.expect_code(0)?;
     let age: i64 = ended.number("age")?;
     ended.ensure((0..=2).contains(&age), format_args!("ps says it has run for {age} s"))?;
-    // Boot time, uptime and start time are each cut to a second.
+    // Boot time, uptime and start time are each truncated to a second.
     let started: i128 = ended.number("started")?;
     ended.ensure(
         (before - 2..=after + 2).contains(&started),

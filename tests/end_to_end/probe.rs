@@ -1,5 +1,5 @@
-//! `eigentime-probe`: one static file that measures, wherever it is carried to. What it measures is not
-//! judged here, but that it is measured, and as what.
+//! `eigentime-probe`: one static file that measures, wherever it is copied to. The tests do not
+//! judge the measured values, but check that they are measured, and labelled correctly.
 
 mod serving;
 
@@ -18,7 +18,7 @@ use crate::processes::status_field;
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
 
-/// How long a measurement of a few calls may take on a machine that has much to do.
+/// How long a measurement of a few calls may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The metrics of the first paper.
@@ -52,7 +52,7 @@ const READS: [(&str, &str, bool); 8] = [
     ("library", "cold", true),
 ];
 
-/// Arguments that make no sense.
+/// Nonsensical arguments.
 const WRONG: [&[&str]; 13] = [
     &[],
     &["calls"],
@@ -69,7 +69,7 @@ const WRONG: [&[&str]; 13] = [
     &["events", "--source", "ticker", "--interval", "1000", "--count", "10000001"],
 ];
 
-/// What needs more than some limits allow, and an option of prlimit that says so.
+/// Metrics that need more than some limits allow, and the option of prlimit that sets the limit.
 const LIMITED: [(&str, &str); 4] = [
     ("timer_create", "--sigpending=20"),
     ("timer_delete", "--sigpending=20"),
@@ -128,7 +128,7 @@ pub fn add(suite: &mut Suite) {
     serving::add(suite);
 }
 
-/// The program where this user reaches it.
+/// The program at a path that this user can reach.
 fn binary(user: User) -> Result<PathBuf, Broken> {
     Ok(match user {
         User::Myself => workspace::probe(),
@@ -140,7 +140,7 @@ fn probe(user: User, arguments: &[&str]) -> Result<Finished, Broken> {
     run(user.wrap(binary(user)?).args(arguments), LIMIT)
 }
 
-/// Its records, by their kind and in their order; the first is how it began.
+/// Its records, by kind and in order; the first one describes the start.
 fn records(ended: &Finished) -> Result<Vec<(String, Value)>, Broken> {
     ended.expect_code(0)?;
     let mut records = Vec::new();
@@ -174,7 +174,7 @@ fn list() -> Outcome {
     Ok(())
 }
 
-/// Whether the kernel says that the vDSO has to serve clocks.
+/// Whether the kernel says that the vDSO must serve clocks.
 fn vdso_serves() -> bool {
     let name = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     fs::read_to_string(name).is_ok_and(|name| ["tsc", "arch_sys_counter"].contains(&name.trim()))
@@ -205,7 +205,7 @@ fn calls(metric: &str, user: User) -> Outcome {
             ended.ensure((number("call_ns") - whole).abs() < 1.0, "nothing is subtracted")?;
         } else {
             let rest = whole - number("loop_ns") - number("call_ns");
-            // The elapsed time is given in whole nanoseconds.
+            // The elapsed time is printed in whole nanoseconds.
             ended.ensure(rest.abs() < 0.01, format_args!("{rest} ns are left"))?;
         }
     }
@@ -248,7 +248,7 @@ fn setting() -> Outcome {
     ended.ensure(began["ticks_per_ns"].as_f64().is_some_and(|rate| rate > 0.0), "no rate")
 }
 
-/// What is not allowed here is not measured, and the reason says what would help.
+/// A forbidden metric is not measured, and the reason names the remedy.
 fn limited(metric: &str, limit: &str) -> Outcome {
     let mut command = User::Nobody.wrap("prlimit");
     command.arg(limit).arg(binary(User::Nobody)?);
@@ -278,7 +278,7 @@ fn unprivileged() -> Outcome {
     Ok(())
 }
 
-/// Root may not everywhere: control groups can forbid it.
+/// Even root may be refused: control groups can forbid it.
 fn may_be_real_time() -> Need {
     let can = is_root()
         && crate::needs::exits_with(Command::new("chrt").args(["--fifo", "7", "true"]), 0);
@@ -291,7 +291,7 @@ fn real_time() -> Outcome {
     ended.ensure(began["policy"] == "fifo:7" && began["slack_ns"] == 0, "another policy")
 }
 
-/// A directory with nothing in it but the program.
+/// A directory with only the program in it.
 fn cell() -> Result<PathBuf, Broken> {
     let cell = workspace::scratch()?;
     fs::copy(workspace::probe(), cell.join("probe"))?;
@@ -317,7 +317,7 @@ fn alone(options: &[&str]) -> Outcome {
     }
     for (source, cache, is_possible) in READS {
         let ended = inside(&["read", "--source", source, "--cache", cache, "--count", "100"])?;
-        // Without /proc nobody knows where the data is that is to be flushed.
+        // Without /proc, the location of the data to flush is unknown.
         let expected = if is_possible && cache == "hot" { "reads" } else { "skipped" };
         ended.ensure(records(&ended)?[1].0 == expected, "it was not measured")?;
     }
@@ -366,7 +366,7 @@ fn in_a_time_namespace() -> Outcome {
     Ok(())
 }
 
-/// In a timeline clocks go at another rate, and ticks do not.
+/// In a timeline, clocks run at another rate, and ticks do not.
 fn in_a_timeline() -> Outcome {
     let rate = |ended: &Finished| -> Result<f64, Broken> {
         Ok(records(ended)?[0].1["ticks_per_ns"].as_f64().unwrap_or_default())
@@ -376,6 +376,6 @@ fn in_a_timeline() -> Outcome {
     let mut command = User::Myself.eigentime(&["--rate", "100"])?;
     let ended = run(command.arg(workspace::probe()).args(arguments), LIMIT)?;
     let inside = rate(&ended)?;
-    // The processor time of a busy machine is a coarse measure; a hundred is far off.
+    // Processor time on a busy machine is a coarse measure; a factor of a hundred is far off.
     ended.ensure((0.5..3.0).contains(&(inside / outside)), format_args!("{inside}, {outside}"))
 }

@@ -1,4 +1,4 @@
-//! Processes by their number: who traces whom, who is whose child, ending them.
+//! Processes by their ID: tracers, parents, and how to end them.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ pub fn tracer_of(pid: u32) -> Option<u32> {
     (tracer != 0).then_some(tracer)
 }
 
-/// The name that a process was started by.
+/// The command line of a process.
 pub fn command_line(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
@@ -82,10 +82,10 @@ pub fn send(pid: u32, signal: Signal) -> Result<(), Broken> {
     Ok(kill_process(as_pid(pid)?, signal)?)
 }
 
-/// Ends a child of ours and everything below it.
+/// Kills a child of ours and everything below it.
 pub fn kill_tree(child: &mut Child) {
     let below = descendants(child.id());
-    // Both fail for a process that has just ended, which is as good.
+    // Both fail for a process that has just ended, which is fine.
     let _ = child.kill();
     let _ = child.wait();
     for pid in below {
@@ -99,11 +99,11 @@ pub fn wait_for_end(child: &mut Child, limit: Duration) -> Result<Option<ExitSta
         return Ok(Some(status));
     }
     let pidfd = pidfd_open(as_pid(child.id())?, PidfdFlags::empty())?;
-    // It may still be on its way out when this tells, so no try_wait().
+    // It may still be exiting when this returns, so `try_wait()` does not suffice.
     if wait_readable(&pidfd, limit)? { Ok(Some(child.wait()?)) } else { Ok(None) }
 }
 
-/// Something that tells when a process has ended, whoever its parent is.
+/// Reports when a process has ended, whoever its parent is.
 pub struct Watch {
     pidfd: rustix::fd::OwnedFd,
 }
@@ -115,7 +115,7 @@ impl Watch {
         Ok(Watch { pidfd })
     }
 
-    /// Kills it; what has its number by now is left alone.
+    /// Kills it; a process that has reused its ID is left alone.
     pub fn kill(&self) -> Result<(), Broken> {
         Ok(pidfd_send_signal(&self.pidfd, Signal::KILL)?)
     }

@@ -1,5 +1,4 @@
-//! Compiles the programs under `tests/programs`, each only when a source is
-//! newer than what was made of it.
+//! Compiles the programs under `tests/programs`, each only when a source is newer than its output.
 
 use std::ffi::OsString;
 use std::fs;
@@ -37,9 +36,9 @@ pub enum Program {
     Arguments,
     Slowexec,
     Preload,
-    /// What a container looks like from inside.
+    /// The view from inside a container.
     Contained,
-    /// All there is in an image.
+    /// The only content of an image.
     Scratch,
     /// One source for each language that has one.
     Clocks,
@@ -51,8 +50,8 @@ pub enum Program {
     Quiet,
 }
 
-/// How to compile it. The kinds of C program differ in where they keep their
-/// system calls and how they find the vDSO.
+/// How to compile it. The kinds of C program differ in where they keep their system calls and how
+/// they find the vDSO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
     Dynamic,
@@ -147,7 +146,7 @@ impl Program {
         name[..1].to_uppercase() + &name[1..]
     }
 
-    /// Where the compiled program is.
+    /// The path of the compiled program.
     pub fn path(self, build: Build) -> PathBuf {
         workspace::compiled().join(self.file_name(build))
     }
@@ -181,7 +180,7 @@ impl Program {
 }
 
 impl Build {
-    /// For names of tests and files.
+    /// The name for tests and files.
     pub fn name(self) -> &'static str {
         match self {
             Build::Dynamic => "dynamic",
@@ -195,7 +194,7 @@ impl Build {
         }
     }
 
-    /// The command that a machine must have.
+    /// The required compiler command.
     pub fn compiler(self) -> &'static str {
         match self {
             Build::Dynamic | Build::Static | Build::StaticPie => "gcc",
@@ -226,8 +225,8 @@ impl Build {
     }
 }
 
-/// Compiles what has changed and can be compiled here. A missing compiler is
-/// not an error, since its tests are skipped; a failing one is.
+/// Compiles whatever has changed and can be compiled here. A missing compiler is not an error,
+/// since its tests are skipped; a failing one is.
 pub fn compile_all() -> Result<(), String> {
     let directory = workspace::compiled();
     fs::create_dir_all(&directory)
@@ -248,7 +247,7 @@ fn compile(program: Program, build: Build) -> Result<(), String> {
     if is_newer_than_sources(&output, &sources)? {
         return Ok(());
     }
-    // The Java compiler is told a directory.
+    // The Java compiler takes a directory.
     let target: OsString = match build {
         Build::Java => workspace::compiled().into(),
         _ => output.into(),

@@ -17,20 +17,20 @@ const NS_PER_S: i128 = 1_000_000_000;
 const BETWEEN: Duration = Duration::from_millis(300);
 const BUILDS: [Build; 4] = [Build::Dynamic, Build::Static, Build::StaticPie, Build::Musl];
 
-/// How exactly a reading follows its clock.
+/// How precisely a reading follows its clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Grain {
     Fine,
-    /// Moves with the kernel's tick, of up to 10 ms of host time.
+    /// Advances with the kernel's tick, of up to 10 ms of host time.
     Tick,
-    /// Cut to a hundredth of a second of its own.
+    /// Truncated to a hundredth of a second of its own.
     Hundredth,
-    /// Cut to a second of its own.
+    /// Truncated to a second of its own.
     Second,
 }
 
 impl Grain {
-    /// The most by which a reading may lag, in nanoseconds of its own.
+    /// The most by which a reading may lag, in nanoseconds of its own clock.
     fn lag_ns(self, rate: f64) -> f64 {
         match self {
             Grain::Fine => 1000.0 * rate.max(1.0),
@@ -58,7 +58,7 @@ const WALL: [(&str, Grain); 13] = [
     ("vsyscall_time_stored", Grain::Second),
 ];
 
-/// Readings of everything else that is timeline time.
+/// All other readings of timeline time.
 const OTHERS: [(&str, Grain); 10] = [
     ("vdso_1", Grain::Fine),
     ("raw_1", Grain::Fine),
@@ -118,7 +118,7 @@ fn session(options: &[&str], build: Build) -> Result<Session, Broken> {
     Session::start(command)
 }
 
-/// The readings that this machine has: the vsyscall page may be missing.
+/// The readings available on this machine: the vsyscall page may be missing.
 fn present<'a>(
     readings: impl IntoIterator<Item = &'a (&'static str, Grain)>,
     snapshot: &Snapshot,
@@ -166,7 +166,7 @@ pub fn clocks_follow(options: &[&str], build: Build, pace: Pace) -> Outcome {
     for snapshot in [&first, &second] {
         both_ways_agree(snapshot, pace)?;
     }
-    // One thread and mostly asleep.
+    // One thread, which mostly sleeps.
     let most_host = second.after.duration_since(first.before).as_nanos();
     for key in ["vdso_2", "raw_2", "vdso_3", "raw_3"] {
         let used = second.ns(key)? - first.ns(key)?;
@@ -212,7 +212,7 @@ pub fn clocks_show_date(options: &[&str], build: Build, date: (&str, i64), pace:
             date.0
         );
     }
-    // Atomic time differs from the wall clock by what it does on the host, and is read a little after.
+    // Atomic time differs from the wall clock as on the host, and is read a little later.
     let ahead = tai_minus_utc(&host_snapshot(build)?)?.div_euclid(NS_PER_S) * NS_PER_S;
     let later = (tai_minus_utc(&snapshot)? - ahead) as f64;
     let most = snapshot.after.duration_since(snapshot.before).as_nanos() as f64 * pace.rate;
@@ -235,7 +235,7 @@ fn tai_minus_utc(snapshot: &Snapshot) -> Result<i128, Broken> {
     Ok(snapshot.ns("vdso_11")? - snapshot.ns("vdso_0")?)
 }
 
-/// Milliseconds of CPU time that are used up.
+/// Milliseconds of CPU time to consume.
 const CPU_MS: f64 = 200.0;
 
 fn cpu_time(build: Build) -> Outcome {

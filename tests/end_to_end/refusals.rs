@@ -1,5 +1,5 @@
-//! What cannot be given a timeline is refused with a reason, and never runs in
-//! the host's time unnoticed.
+//! Programs that cannot be given a timeline are refused with a reason, and never run unnoticed in
+//! the host's time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("refusals::few_descriptors", &[], few_descriptors);
 }
 
-/// What the 32-bit program exits with when it runs.
+/// The exit status of the 32-bit program if it runs.
 const ANSWER: u8 = 7;
 
 /// A 32-bit ELF file of one segment, whose code is `exit(ANSWER)`.
@@ -92,7 +92,7 @@ fn gate_of_32_bits() -> Outcome {
     let ended = run(command.arg(Program::Int80.path(Build::Dynamic)), STUCK)?;
     let host_s = host_ns(ClockId::Realtime) / 1_000_000_000;
     if let Ok(shown) = ended.number::<i64>("time") {
-        // Seconds of 32 bits, which the year 2100 is beyond.
+        // 32-bit seconds, whose range the year 2100 exceeds.
         ended.ensure((i128::from(shown) - host_s).abs() > 86_400, "it showed the host's clock")?;
     }
     Ok(())
@@ -128,7 +128,7 @@ fn set_user_id_child() -> Outcome {
     names_set_user_id(&run(&mut command, STUCK)?)
 }
 
-/// It takes three descriptors to let a program in, which are closed again before it begins.
+/// Admitting a program takes three descriptors, which are closed again before it begins.
 fn no_descriptors_left() -> Outcome {
     for options in [&["--date", FUTURE.0][..], &["--debuggable"]] {
         for (limit, reason) in [(3, "sockets"), (4, "sockets"), (5, "receive"), (6, "")] {
@@ -149,8 +149,8 @@ fn no_descriptors_left() -> Outcome {
     Ok(())
 }
 
-/// A program that its user may execute but not read: nobody but root can look into
-/// it, so it cannot be prepared. It must not run on in the host's time.
+/// A program that its user may execute but not read: only root can inspect it, so it cannot be
+/// prepared. It must not run on in the host's time.
 fn unreadable_program() -> Outcome {
     let path = workspace::scratch()?.join("unreadable");
     workspace::copy_program(&Program::Inherit.path(Build::Static), &path)?;
@@ -163,7 +163,7 @@ fn unreadable_program() -> Outcome {
     Ok(())
 }
 
-/// Of what it needs itself it says how many must be free, and with more it starts.
+/// The message states how many descriptors must be free for its own needs; with more, it starts.
 fn few_descriptors() -> Outcome {
     const NEEDED: usize = 8;
     let place = Place::new()?;
@@ -184,7 +184,7 @@ fn few_descriptors() -> Outcome {
         }
     }
     for words in &starts {
-        // Others may be open, which the tests have not opened.
+        // Others may be open that the tests have not opened.
         run_limited(2 * NEEDED, words)?.expect_code(0)?;
     }
     place.remove("x")

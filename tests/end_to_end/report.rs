@@ -1,6 +1,6 @@
-//! `eigentime report`: what follows from results that were measured a moment ago. The statistics
-//! have tests of their own, in Python; here it is that the command finds its program, and that
-//! folders, files and exit statuses are what they are said to be.
+//! `eigentime report`: conclusions from results that were measured a moment ago. The statistics
+//! have their own tests, in Python; these tests check that the command finds its program, and that
+//! folders, files and exit statuses are as documented.
 
 mod installed;
 
@@ -20,10 +20,10 @@ use crate::needs::{Need, find_tool};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace::{self, text};
 
-/// How long a report may take on a machine that has much to do.
+/// How long a report may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// What is measured, at two levels that every machine has.
+/// The measurements, at two levels that every machine has.
 const MEASURED: [&str; 25] = [
     "calls",
     "read",
@@ -52,7 +52,7 @@ const MEASURED: [&str; 25] = [
     "--level",
 ];
 
-/// Files that `-o` writes, and what has to be in them.
+/// Files that `-o` writes, and their required content.
 const WRITTEN: [(&str, &[&str]); 4] = [
     ("report.html", &["<!doctype html>", "vdso_clock_gettime_monotonic", "</html>"]),
     ("report.md", &["vdso_clock_gettime_monotonic", "| "]),
@@ -60,7 +60,7 @@ const WRITTEN: [(&str, &[&str]); 4] = [
     ("report.json", &["\"conclusions\"", "\"tables\""]),
 ];
 
-/// Arguments behind a folder with results, and what is said of them.
+/// Arguments after a folder with results, and the message.
 const REFUSED: [(&str, &[&str], &str); 8] = [
     ("no_such_option", &["--bogus"], "--bogus"),
     ("unknown_suffix", &["-o", "report.pdf"], "report.pdf"),
@@ -93,7 +93,7 @@ pub fn add(suite: &mut Suite) {
     installed::add(suite);
 }
 
-/// What `make build` makes where Python is new enough.
+/// The output of `make build`, if Python is new enough.
 fn program() -> Need {
     let there = workspace::binary().with_file_name("eigentime-report").exists();
     Need::Other(there, "Python 3.11 or later, for eigentime-report".into())
@@ -112,7 +112,7 @@ fn report(arguments: &[&str]) -> Result<Finished, Broken> {
 }
 
 /// A folder with results, measured once; and one where clocks run four times as fast, so that a
-/// sleep takes a quarter of its time by those of the host.
+/// sleep takes a quarter of its time by the host's clocks.
 fn results() -> Result<&'static [PathBuf; 2], Broken> {
     static RESULTS: OnceLock<Result<[PathBuf; 2], Broken>> = OnceLock::new();
     let measured = || {
@@ -136,7 +136,7 @@ fn write_program(file: &Path, source: &str) -> Outcome {
     Ok(())
 }
 
-/// It gets all arguments as they are, and its exit status is the command's.
+/// It gets all arguments unchanged, and its exit status is the command's.
 fn found_beside() -> Outcome {
     let folder = workspace::scratch()?;
     let own = folder.join("eigentime");
@@ -199,7 +199,7 @@ fn tables_and_figures() -> Outcome {
     Ok(())
 }
 
-/// Without `-o`, the conclusions, and no file.
+/// Without `-o`, it prints the conclusions and writes no file.
 fn on_the_terminal() -> Outcome {
     let [folder, _] = results()?;
     let place = workspace::scratch()?;
@@ -225,8 +225,8 @@ fn refused(arguments: &[&str], said: &str) -> Outcome {
     ended.ensure(!ended.errors.contains("Traceback"), "a traceback is no message")
 }
 
-/// By its own clocks, the first one sleeps a quarter of what was asked for, the second one all of it:
-/// it ends 75 ms later, on a quiet host.
+/// By its own clocks, the first one sleeps a quarter of the requested time, the second one all of
+/// it: it ends 75 ms later, on a quiet host.
 fn conditions() -> Outcome {
     let [all, quarter] = results()?.each_ref().map(|folder| text(folder));
     let there = "calls/nanosleep@level=place";
@@ -238,7 +238,7 @@ fn conditions() -> Outcome {
         let condition = format!("{there} {holds}");
         report(&[quarter, all, "--fail-if", &condition])?.expect_code(0)?;
     }
-    // Of one folder, too; and each of several counts.
+    // It works with one folder, too; and each of several conditions counts.
     let value = format!("{there} > 90ms");
     report(&[all, "--fail-if", &value])?.expect_code(1)?;
     report(&[quarter, "--fail-if", &value])?.expect_code(0)?;

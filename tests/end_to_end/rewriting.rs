@@ -1,5 +1,5 @@
-//! Sites of calls that are made again and again are rewritten, so that they need no stop; nothing
-//! else changes for the program.
+//! Call sites that are used repeatedly are rewritten, so that they need no stop; nothing else
+//! changes for the program.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,22 +23,23 @@ const BUILDS: [Build; 3] = [Build::Dynamic, Build::Static, Build::Musl];
 const THREADS: u32 = 64;
 const FEW: u32 = 8;
 const RATE: u32 = 10;
-/// For how many seconds of the host, and what sets it: by default all of them take half a minute.
+/// For how many host seconds, and the variable that sets it: by default, all storms take half a
+/// minute.
 const STORM_S: u32 = 6;
 const SET_BY: &str = "EIGENTIME_STORM_S";
-/// For how long by their clock where all calls stop.
+/// For how long by its clock if all calls stop.
 const SHORT_MS: u32 = 30_000;
-/// Longer than anything is waited for: it is ended when enough was seen.
+/// Longer than any wait of the test: it is ended when enough was seen.
 const LONG_MS: u32 = 3_600_000;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What is counted in a storm: by the programs in C, and by those whose code is compiled as they run.
+/// The counters of a storm: of the programs in C, and of those whose code is compiled as they run.
 const IN_C: &[&str] = &["rounds", "children", "cancelled", "signals"];
 const COMPILED: &[&str] = &["rounds", "children", "cancelled", "generated"];
 
-/// What `hot` makes again and again: `poll`, `ppoll`, `nanosleep`, and `syscall()`.
+/// The calls that `hot` repeats: `poll`, `ppoll`, `nanosleep`, and `syscall()`.
 const SITES: usize = 4;
-/// How many stops are far more than those after which its sites would be rewritten.
+/// Far more stops than those after which its sites would be rewritten.
 const MANY: u64 = 500;
 
 /// Adds the tests.
@@ -65,8 +66,8 @@ pub fn add(suite: &mut Suite) {
         in_a_storm(&[], &["node".into(), source.into()], COMPILED)
     });
     let needs = [Need::Program(Build::Dynamic)];
-    // In a process that has put a filter on itself nothing is done in its name.
-    // That a bad address of such a program is refused takes a tracer (docs/limits.md).
+    // In a process with a filter of its own, the supervisor makes no calls on its behalf. Refusing
+    // a bad address of such a program takes a tracer (docs/limits.md).
     suite.test("rewriting::sandboxed", &needs, || {
         stops_always(&["--traced"], Build::Dynamic, &["filter"])
     });
@@ -78,19 +79,19 @@ fn java() -> [OsString; 4] {
     ["java".into(), "-cp".into(), workspace::compiled().into(), Program::Hot.class().into()]
 }
 
-/// For how long there is a storm, by the clock of the timeline.
+/// How long a storm lasts, by the clock of the timeline.
 fn storm_ms() -> Result<u32, Broken> {
     Ok(workspace::number_set_by(SET_BY, STORM_S)? * 1000 * RATE)
 }
 
-/// Signals, forks, programs that are started, libraries and compiled code that come and go, and
-/// threads that are cancelled: with rewriting as without.
+/// Signals, forks, program starts, libraries and compiled code that come and go, and cancelled
+/// threads: with rewriting as without.
 fn in_a_storm(options: &[&str], words: &[OsString], counts: &[&str]) -> Outcome {
     let rate = RATE.to_string();
     for rewrites in [true, false] {
         let more = if rewrites { &[][..] } else { &["--no-rewrite"] };
         let options = [&["--rate", &rate], options, more].concat();
-        // Where all calls stop, the supervisor is what so many threads wait for.
+        // If all calls stop, this many threads wait for the supervisor.
         let (threads, ms) = if rewrites { (THREADS, storm_ms()?) } else { (FEW, SHORT_MS) };
         let mut command = User::Myself.eigentime(&options)?;
         command.args(words).args([threads.to_string(), ms.to_string()]);
@@ -103,7 +104,7 @@ fn in_a_storm(options: &[&str], words: &[OsString], counts: &[&str]) -> Outcome 
     Ok(())
 }
 
-/// All was done, and nothing was wrong.
+/// Everything was done, and nothing was wrong.
 fn is_sound(ended: &Finished, counts: &[&str]) -> Outcome {
     ended.expect_code(0)?;
     for key in ["wrong", "early", "back"] {
@@ -117,7 +118,7 @@ fn is_sound(ended: &Finished, counts: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// `hot`, in the timeline `x`, which is there, until it is ended.
+/// Runs `hot` in the existing timeline `x` until it is ended.
 fn hot(place: &Place, options: &[&str], program: &Path, more: &[&str]) -> Result<Running, Broken> {
     let mut command = place.run("x", &[&["--rate", "10"], options].concat())?;
     let hot = start(command.arg(program).args(["2", &LONG_MS.to_string()]).args(more))?;
@@ -125,7 +126,7 @@ fn hot(place: &Place, options: &[&str], program: &Path, more: &[&str]) -> Result
     Ok(hot)
 }
 
-/// It is ended, all that it did was as it should be, and nothing is left.
+/// Ends it; its results must be right, and nothing may be left.
 fn ends_well(place: &Place, hot: Running) -> Outcome {
     send(hot.child.id(), Signal::TERM)?;
     is_sound(&hot.finish(LIMIT)?, IN_C)?;
@@ -142,7 +143,7 @@ fn stops_always(options: &[&str], build: Build, more: &[&str]) -> Outcome {
     ends_well(&place, hot)
 }
 
-/// What `ctl show` tells while `hot` runs, until it is as it should be.
+/// The output of `ctl show` while `hot` runs, once it is as expected.
 fn rewritten(build: Build) -> Outcome {
     let place = Place::new()?;
     let hot = hot(&place, &[], &Program::Hot.path(build), &[])?;
@@ -156,7 +157,7 @@ fn rewritten(build: Build) -> Outcome {
     ends_well(&place, hot)
 }
 
-/// A process that is attached is rewritten, and what it was once it is detached.
+/// An attached process is rewritten, and restored once it is detached.
 fn detached(build: Build) -> Outcome {
     let place = Place::new()?;
     let mut command = place.outside(Program::Hot.path(build));
@@ -174,7 +175,7 @@ fn detached(build: Build) -> Outcome {
     place.remove("x")
 }
 
-/// Threads that sleep and read the clock, again and again.
+/// Threads that repeatedly sleep and read the clock.
 fn in_a_language(words: &dyn Fn() -> Result<Vec<OsString>, Broken>) -> Outcome {
     const THREADS: usize = 4;
     let place = Place::new()?;

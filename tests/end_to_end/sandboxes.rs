@@ -1,5 +1,5 @@
-//! Programs that put themselves into a sandbox behave as on the host: what their filter allows them is
-//! done, and what it refuses is refused as it says.
+//! Programs that sandbox themselves behave as on the host: what their filter allows is executed,
+//! and what it refuses is refused in the specified way.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -30,10 +30,10 @@ const WAITS: [&str; 12] = [
     "alarm",
 ];
 
-/// What becomes of other calls than a wait needs.
+/// What happens to calls that a wait does not need.
 const ANSWERS: [&str; 3] = ["kill", "errno", "trap"];
 
-/// How long the waits are.
+/// How long the waits are, in milliseconds.
 const WAIT_MS: f64 = 3000.0;
 
 const TIMELINES: [(&str, &[&str], Pace); 3] = [
@@ -47,7 +47,7 @@ pub fn add(suite: &mut Suite) {
     let needs = [Need::Program(Build::Dynamic), Need::Program(Build::Static)];
     for (label, options, pace) in TIMELINES {
         for wait in WAITS {
-            // At the host's rate, relative waits are left alone: one way tells that.
+            // At the host's rate, relative waits are left alone: one way shows that.
             for answer in if label == "offset" { &ANSWERS[..1] } else { &ANSWERS[..] } {
                 let name = format!("sandboxes::{label}::{answer}::{wait}");
                 suite.test(name, &needs, move || waits(options, pace, &[answer, wait]));
@@ -94,14 +94,14 @@ fn waits(options: &[&str], pace: Pace, arguments: &[&str]) -> Outcome {
     ended.expect_code(0)?;
     pace.check_host(&ended, "a wait", WAIT_MS, ended.measured()?)?;
     ended.ensure(ended.number::<f64>("passed")? >= WAIT_MS - 1.0, "it ended too early")?;
-    // What is started there does not count them.
+    // A program started there does not count them.
     if let Ok(trapped) = ended.number::<i32>("trapped") {
         ended.ensure(trapped == 0, "it made other calls")?;
     }
     Ok(())
 }
 
-/// Where many programs start at once, each takes long to do so.
+/// If many programs start at once, each takes long to do so.
 fn many_at_once(options: &[&str]) -> Outcome {
     const PROGRAMS: usize = 24;
     let started = (0..PROGRAMS).map(|_| {
@@ -127,7 +127,7 @@ fn refused(options: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// A timeline under a filter that is older than the call which is made for `epoll_wait`.
+/// A timeline under a filter that predates the call made for `epoll_wait`.
 fn without_epoll_pwait2(options: &[&str], pace: Pace) -> Outcome {
     let mut command = User::Myself.wrap(Program::Sandbox.path(Build::Dynamic));
     command.args(["without", "epoll_pwait2"]).arg(workspace::binary()).arg("run").args(options);
@@ -170,8 +170,8 @@ fn strict_ends_with(options: &[&str], call: &str, line: &str) -> Outcome {
     ended.ensure(ended.output() == line, "something else")
 }
 
-/// A page that is loaded once its timer has run. Its processes are in the browser's own sandbox, which
-/// root does not have.
+/// A page that is loaded once its timer has fired. Its processes are in the browser's own sandbox,
+/// which root does not have.
 fn chromium(options: &[&str]) -> Outcome {
     const PAGE: &str = "<!doctype html><body><iframe></iframe><script>\
         const inner = document.querySelector('iframe').contentDocument; inner.open();\
@@ -187,6 +187,6 @@ fn chromium(options: &[&str]) -> Outcome {
     command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
     let ended = run(command.arg(format!("file://{}", page.display())), LIMIT)?;
     ended.expect_code(0)?;
-    // The script has these words, too, but no element ends there.
+    // The script contains these words, too, but not at the end of an element.
     ended.ensure(ended.output().contains("the timer has run</"), "the page was not loaded")
 }

@@ -1,5 +1,5 @@
-//! A conversation with the program `reads`: snapshots of all clocks, each between
-//! two host instants.
+//! A conversation with the program `reads`: snapshots of all clocks, each between two host
+//! instants.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,14 +14,13 @@ use crate::suite::Broken;
 /// A snapshot takes milliseconds; this long means it hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// A host clock in nanoseconds.
+/// Returns a host clock in nanoseconds.
 pub fn host_ns(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// All clocks as the program sees them, in nanoseconds; readings that failed
-/// are in `errors`.
+/// All clocks as the program sees them, in nanoseconds; failed readings are in `errors`.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub before: Instant,
@@ -31,7 +30,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// One reading.
+    /// Returns one reading.
     pub fn ns(&self, key: &str) -> Result<i128, Broken> {
         self.clocks
             .get(key)
@@ -54,7 +53,7 @@ impl Session {
         Self::start_within(ANSWER_LIMIT, command)
     }
 
-    /// Starts it, which may take so long.
+    /// Starts it, which may take this long.
     pub fn start_within(limit: Duration, mut command: Command) -> Result<Self, Broken> {
         command.stdin(Stdio::piped());
         let mut running = start(&mut command)?;
@@ -62,7 +61,7 @@ impl Session {
         Ok(Session { running, input, limit })
     }
 
-    /// The program's process.
+    /// The program's process ID.
     pub fn pid(&self) -> u32 {
         self.running.child.id()
     }

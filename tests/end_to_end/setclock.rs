@@ -1,8 +1,8 @@
-//! Setting the clock inside a timeline moves the wall clock of that timeline and
-//! nothing else, for root and for ordinary users.
+//! Setting the clock inside a timeline moves only the wall clock of that timeline, for root and for
+//! ordinary users.
 //!
-//! Root could set the host's clock if Eigentime failed. So every test as root runs
-//! once without the capability for that, and only when that passed, with it.
+//! Root could set the host's clock if Eigentime failed. So every test as root runs once without the
+//! capability for that, and with it only if that passed.
 
 use std::process::Command;
 use std::time::Duration;
@@ -18,32 +18,32 @@ use crate::timeline::{FUTURE, HOST, Pace, STALL, STUCK, TENFOLD, Y2038, ms};
 
 const NS_PER_S: i128 = 1_000_000_000;
 const A_DAY_S: f64 = 86_400.0;
-/// More than a clock is slewed in one test, less than anything tested.
+/// More than a clock is slewed in one test, and less than any tested change.
 const HOST_SLACK_NS: i128 = NS_PER_S;
 /// All of these take milliseconds when they work, and at least six minutes when they do not.
 const LIMIT: Duration = Duration::from_secs(60);
 const ETIMEDOUT: i32 = 110;
 const SIGUSR1: i64 = 10;
 
-/// Whoever may set it, all is set alike; who may is tested apart (`consent`).
+/// Whoever may set the clock, the effect is the same; `consent` tests who may.
 const SETTABLE: &[&str] = &["--settable-by", "anyone"];
 
 pub const SETTERS: [&str; 5] =
     ["clock_settime", "libc_clock_settime", "settimeofday", "adjtimex", "clock_adjtime"];
 
-/// Waiters for an instant of the wall clock, and how they are woken.
+/// Waits for an instant of the wall clock, and their results when woken.
 pub const WAITERS: [(&str, (i64, i32)); 6] = [
     ("clock_nanosleep", (0, 0)),
     ("futex", (-1, ETIMEDOUT)),
     ("cond", (-1, ETIMEDOUT)),
     ("timerfd", (8, 0)),
-    // With TFD_TIMER_CANCEL_ON_SET the kernel would cancel the read; in a timeline
-    // the timer follows the new date (docs/coverage.md).
+    // With TFD_TIMER_CANCEL_ON_SET, the kernel would cancel the read; in a timeline the timer
+    // follows the new date (docs/coverage.md).
     ("timerfd_cancelled", (8, 0)),
     ("timer", (SIGUSR1, 0)),
 ];
 
-/// A timeline to set the clock of.
+/// A timeline whose clock is set.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     pub name: &'static str,
@@ -82,7 +82,7 @@ pub fn add(suite: &mut Suite) {
                         guarded(user, |guard| set(user, guard, build, setting, how))
                     });
                 }
-                // musl turns these instants into durations, and so sleeps on.
+                // musl turns these instants into durations, and so continues to sleep.
                 let wakes = |waiter: &str| waiter != "cond" || build == Build::Dynamic;
                 for (waiter, answer) in WAITERS.into_iter().filter(|(name, _)| wakes(name)) {
                     suite.test(format!("{prefix}::wakes::{waiter}"), &needs, move || {
@@ -111,12 +111,12 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Words that take away the right to set the host's clock.
+/// A prefix that takes away the right to set the host's clock.
 pub type Guard = &'static [&'static str];
 const GUARDED: Guard = &["setpriv", "--bounding-set", "-sys_time", "--"];
 const UNGUARDED: Guard = &[];
 
-/// Does it without the right to set the host's clock, then with it.
+/// Runs it without the right to set the host's clock, then with it.
 pub fn guarded(user: User, body: impl Fn(Guard) -> Outcome) -> Outcome {
     let apart = || host_ns(ClockId::Realtime) - host_ns(ClockId::Monotonic);
     let before = apart();
@@ -187,7 +187,7 @@ pub fn set(user: User, guard: Guard, build: Build, setting: Setting<'_>, how: &s
     Ok(())
 }
 
-/// What waits for an instant ends when the clock is set beyond that.
+/// A wait for an instant ends when the clock is set beyond it.
 pub fn wake(
     user: User,
     guard: Guard,
@@ -199,7 +199,7 @@ pub fn wake(
     let ended = setclock(user, guard, build, setting.options, &["wake", waiter])?;
     ended.ensure(ended.text("asleep")? == "1", "it did not wait")?;
     let found = (ended.number("ret")?, ended.number("errno")?);
-    // By itself it would have waited an hour, and its limit would have passed.
+    // By itself it would have waited an hour, and exceeded its limit.
     ended.ensure(found == answer, format_args!("ret and errno {found:?}, not {answer:?}"))
 }
 

@@ -1,5 +1,5 @@
-//! Signals that interrupt, stop, leave or cancel a wait do to it what they do
-//! without Eigentime, in virtual time.
+//! Signals that interrupt, stop, leave or cancel a wait have the same effect as without Eigentime,
+//! in virtual time.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::timeline::{HOST, PACES, Pace, TENFOLD};
 const BUILDS: [Build; 3] = [Build::Dynamic, Build::Static, Build::Musl];
 /// Ten thousand jumps, each with several stops for a tracer.
 const LIMIT: Duration = Duration::from_secs(120);
-/// What a run without Eigentime waits for.
+/// The wait of a run without Eigentime.
 const NATIVE_MS: u64 = 400;
-/// By how much the clocks of two processes that are read one after the other may differ.
+/// By how much the clocks of two processes that are read in turn may differ.
 const EARLY_MS: f64 = 0.1;
 
-/// How many programs are started, to be stopped meanwhile.
+/// How many programs are started, and stopped meanwhile.
 const PROGRAMS: u64 = 1500;
-/// How many handlers look where they find their thread.
+/// How many handlers check where they find their thread.
 const HANDLED: u64 = 10_000;
 
 const WAITS: [&str; 11] = [
@@ -38,7 +38,7 @@ const WAITS: [&str; 11] = [
     "rt_sigtimedwait",
 ];
 
-/// What a signal overtakes.
+/// Waits that a signal overtakes.
 const OVERTAKEN: [&str; 4] = ["clock_nanosleep", "poll", "select", "futex"];
 
 /// Adds the tests.
@@ -109,10 +109,11 @@ fn run_with(
     Ok(ended)
 }
 
-/// Some calls restart with what was left, some end with EINTR, some keep their
-/// deadline: the kernel without Eigentime says which.
+/// Some calls restart with the remaining time, some end with EINTR, some keep their deadline: the
+/// kernel without Eigentime defines which.
 fn as_natively(build: Build, how: &str, wait: &str, pace: Pace) -> Outcome {
-    // What a stop adds, half of the wait, has to be told from a late end on a busy machine.
+    // The addition of a stop, half of the wait, must be distinguishable from a late end on a busy
+    // machine.
     let times = if how == "stopped" { 4 } else { 1 };
     let native_ms = NATIVE_MS * times;
     let native = run(
@@ -129,8 +130,8 @@ fn as_natively(build: Build, how: &str, wait: &str, pace: Pace) -> Outcome {
         )?;
     }
     let (end, native_end) = (End::of(&ended, wait_ms)?, End::of(&native, native_ms)?);
-    // The kernel starts these again with what was left, so that a stop makes them
-    // longer. To keep the deadline, as it does for all others, is as good.
+    // The kernel restarts these with the remaining time, so that a stop makes them longer. Keeping
+    // the deadline, as it does for all others, is just as good.
     let may_keep_deadline = how == "stopped" && ["ppoll", "select", "pselect6"].contains(&wait);
     ended.ensure(
         end == native_end || (may_keep_deadline && end == End::Deadline),
@@ -145,14 +146,14 @@ enum End {
     Signal,
     Continued,
     Deadline,
-    /// As much later as it was stopped.
+    /// Later by as long as it was stopped.
     Extended,
 }
 
 impl End {
-    /// What its end is nearest to of what it did not come before: on a busy machine signals are late,
-    /// and so are ends. What a signal has interrupted says so itself, and what is stopped at its
-    /// deadline ends once it continues.
+    /// The candidate nearest to the end, among those that the end did not precede: on a busy
+    /// machine signals are late, and so are ends. An interrupted wait reports that itself, and one
+    /// that is stopped at its deadline ends once it continues.
     fn of(ended: &Finished, wait_ms: u64) -> Result<Self, Broken> {
         let deadline = wait_ms as f64;
         let signal: f64 = ended.number("signal_ms")?;
@@ -172,7 +173,7 @@ impl End {
             }
             Err(_) => vec![(Self::Signal, signal), (Self::Deadline, deadline)],
         };
-        // What is left when it is stopped depends on when the signal arrives.
+        // The time left at the stop depends on when the signal arrives.
         let can_be = |(end, at): &(Self, f64)| *end == Self::Extended || took >= at - EARLY_MS;
         let distance = |(_, at): &(Self, f64)| (took - at).abs();
         let possible = ends.iter().copied().filter(can_be);
@@ -198,7 +199,8 @@ fn remainder(build: Build, pace: Pace) -> Outcome {
     let answer: (i64, i32) = (ended.number("ret")?, ended.number("errno")?);
     ended.ensure(answer == (-1, 4), "not EINTR")?;
     // The sleep is interrupted after the signal is sent, and before it ends. On a busy machine it
-    // begins some time after it was noted to: what was slept is at least half of what had passed.
+    // begins some time after the recorded instant: the slept time is at least half of the elapsed
+    // time.
     let [signal, slept, left] = ["signal_ms", "mono_ms", "remain_ms"].map(|key| ended.number(key));
     let (signal, slept, left): (f64, f64, f64) = (signal?, slept?, left?);
     let wait = wait_ms as f64;
@@ -217,7 +219,7 @@ fn handler_sleeps(build: Build) -> Outcome {
     // Each waits for a quarter; by the host's clock that would be ten times as long.
     check_share(&ended, "handler_ms", wait_ms, 0.75, 0.501)?;
     check_share(&ended, "handler_poll_ms", wait_ms, 0.75, 0.501)?;
-    // What is left is what had not passed before the handler, however late that began.
+    // The remaining time is what had not passed before the handler, however late that began.
     let keys = ["mono_ms", "handler_ms", "handler_poll_ms", "remain_ms"];
     let [mono, handler, poll, left] = keys.map(|key| ended.number::<f64>(key));
     let (wait, least) = (wait_ms as f64, wait_ms as f64 - (mono? - handler? - poll?));
@@ -228,11 +230,11 @@ fn handler_sleeps(build: Build) -> Outcome {
     )
 }
 
-/// A program looks whether a signal has come, and waits if none has: however long the call is on its way,
-/// a signal that comes meanwhile ends it.
+/// A program checks whether a signal has come, and waits if none has: however long the call is on
+/// its way, a signal that comes meanwhile ends it.
 fn overtaken(build: Build, options: &[&str], wait: &str) -> Outcome {
     const WAIT_MS: u64 = 400;
-    /// Of 300. Natively as well, the signal may come between the look and the call.
+    /// Of 300. Natively, too, the signal may come between the check and the call.
     const MOST: u32 = 3;
     let pace = Pace { text: "2", ..TENFOLD };
     let options = [&["--no-rewrite"], options].concat();
@@ -242,8 +244,8 @@ fn overtaken(build: Build, options: &[&str], wait: &str) -> Outcome {
         .ensure(missed <= MOST, format_args!("{missed} waits went on although the signal had come"))
 }
 
-/// A wait that blocks the signal itself: the handler runs before or after it. Where the supervisor does not
-/// see the signal come, not always (docs/limits.md).
+/// A wait that blocks the signal itself: the handler runs before or after it. If the supervisor
+/// does not see the signal come, this does not always hold (docs/limits.md).
 fn overtaken_but_masked(build: Build) -> Outcome {
     const WAIT_MS: u64 = 2;
     let options = ["--no-rewrite", "--traced"];
@@ -261,8 +263,8 @@ fn all_blocked(build: Build) -> Outcome {
     TENFOLD.check_virtual(&ended, "CLOCK_MONOTONIC", wait_ms as f64, ended.number("mono_ms")?, took)
 }
 
-/// What a wait was interrupted by says nothing about the next one. Without `futex_waitv`, there is only
-/// that one.
+/// The signal that interrupted a wait has no effect on the next one. Without `futex_waitv`, there
+/// is only the latter.
 fn after_ignored(build: Build) -> Outcome {
     let ended = run_at(build, TENFOLD, &["after_ignored"], TENFOLD.wait_ms)?;
     let first = (ended.text("first")?, ended.number("first_errno")?);
@@ -292,8 +294,8 @@ fn cancelled(build: Build) -> Outcome {
     Ok(())
 }
 
-/// A signal can overtake a call anywhere on its way through the image; a C library
-/// that cancels threads must not be left waiting for one.
+/// A signal can overtake a call anywhere on its way through the image; a C library that cancels
+/// threads must not be left waiting for one.
 fn cancelled_anywhere(build: Build) -> Outcome {
     const THREADS: u64 = 1_000;
     let ended = run_at(build, TENFOLD, &["cancelled_anywhere"], THREADS)?;
@@ -301,8 +303,8 @@ fn cancelled_anywhere(build: Build) -> Outcome {
     Ok(())
 }
 
-/// Nor does a handler find a thread elsewhere whose wait the supervisor has ended, so that it looks at
-/// the clocks again.
+/// A handler also finds its thread in the right place if the supervisor has ended the thread's wait
+/// to make it check the clocks again.
 fn handlers_while_clocks_change(build: Build) -> Outcome {
     let ended = while_clocks_change(build, &["--traced"], "looked_at", HANDLED)?;
     let elsewhere: u64 = ended.number("elsewhere")?;
@@ -318,7 +320,7 @@ fn many_threads(build: Build) -> Outcome {
     TENFOLD.check_host(&ended, "64 sleeps", wait_ms as f64, ended.measured()?)
 }
 
-/// A site is rewritten while another thread writes to a full pipe: that is not interrupted.
+/// A site is rewritten while another thread writes to a full pipe, whose write is not interrupted.
 fn partial_write(build: Build, how: &str) -> Outcome {
     let ended = run_with(&[how], build, TENFOLD, &["partial_write"], TENFOLD.wait_ms)?;
     let left: u64 = ended.number("left")?;
@@ -333,7 +335,7 @@ fn starting_and_changing(build: Build) -> Outcome {
     none_failed(&while_clocks_change(build, &[], "starting", PROGRAMS)?)
 }
 
-/// Does something so often, in a timeline whose rate changes all the time.
+/// Does something this many times, in a timeline whose rate changes all the time.
 fn while_clocks_change(
     build: Build,
     options: &[&str],

@@ -1,5 +1,5 @@
-//! Output whose lines the kernel stamps when a program writes them: so it does not matter when a busy
-//! machine lets the harness read.
+//! Output whose lines the kernel timestamps when a program writes them, so that it does not matter
+//! when a busy machine lets the harness read.
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
@@ -24,7 +24,8 @@ pub struct Stamped {
     begun: Vec<u8>,
 }
 
-/// Both ends: the lines, and what a program writes to. Each write is a message, with a stamp of its own.
+/// Both ends: the lines, and the socket to which a program writes. Each write is a message with its
+/// own timestamp.
 pub fn pair() -> Result<(Stamped, OwnedFd), Broken> {
     let (ours, theirs) =
         socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
@@ -33,7 +34,7 @@ pub fn pair() -> Result<(Stamped, OwnedFd), Broken> {
 }
 
 impl Stamped {
-    /// Reads what one write has written; `None` at the end.
+    /// Reads the content of one write; `None` at the end.
     fn read_one(&mut self) -> Option<()> {
         let mut bytes = vec![0; LONGEST_WRITE];
         let mut space = nix::cmsg_space!(TimeSpec);

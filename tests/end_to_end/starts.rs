@@ -1,4 +1,4 @@
-//! Every program that the host starts is started in a timeline, whatever it is given.
+//! Every program that starts on the host also starts in a timeline, whatever its arguments.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -13,10 +13,10 @@ use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
 
-/// Twenty programs or so are started, the larger ones with megabytes of arguments.
+/// About twenty programs start, the larger ones with megabytes of arguments.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What the lists of a program are filled with; see `tests/programs/arguments.c`.
+/// The contents of a program's lists; see `tests/programs/arguments.c`.
 const KINDS: [&str; 6] = [
     "empty_arguments",
     "short_arguments",
@@ -38,7 +38,7 @@ pub fn add(suite: &mut Suite) {
     let needs = [Need::Program(Build::Dynamic), Need::Tool("prlimit")];
     for (label, options) in TIMELINES {
         for kind in KINDS {
-            // With a quarter of this, 2 MiB, and with all that the kernel ever accepts, 6 MiB.
+            // With a quarter of this, 2 MiB, and with the most that the kernel ever accepts, 6 MiB.
             let is_large = kind.starts_with("long");
             for stack in if is_large { &["8388608", "unlimited"][..] } else { &["8388608"] } {
                 let name = format!("starts::arguments::{label}::{kind}::stack_{stack}");
@@ -65,15 +65,15 @@ fn limited(stack: &str) -> Command {
     command
 }
 
-/// In the timeline, with a runtime directory of its own.
+/// Runs it in the timeline, with a runtime directory of its own.
 fn inside(command: &mut Command, place: &Place, options: &[&str]) -> Outcome {
     command.arg(User::Myself.binary()?).arg("run").args(options).arg("--");
     command.env("XDG_RUNTIME_DIR", place.directory());
     Ok(())
 }
 
-/// The largest list that a program of the host can be given. It takes seconds to find, so each is
-/// found once, for all timelines.
+/// The largest list that a program on the host can take. Finding it takes seconds, so each is found
+/// once, for all timelines.
 fn largest_on_the_host(kind: &'static str, stack: &'static str) -> Result<i64, Broken> {
     static FOUND: Mutex<BTreeMap<(&str, &str), i64>> = Mutex::new(BTreeMap::new());
     let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +104,7 @@ fn as_many_arguments(options: &'static [&str], kind: &'static str, stack: &'stat
     Ok(())
 }
 
-/// Those that `eigentime` itself is given, of which its own take some.
+/// The arguments of `eigentime` itself, whose own ones take some space.
 fn arguments_of_the_command() -> Outcome {
     let mut command = User::Myself.eigentime(&["--offset", "0"])?;
     command.args(["sh", "-c", "echo $#", "sh"]).args((0..100_000).map(|it| it.to_string()));
@@ -113,7 +113,7 @@ fn arguments_of_the_command() -> Outcome {
     ended.ensure(ended.output() == "100000", "not all of them")
 }
 
-/// The sysctl is of a process namespace, and the host's stays as it is.
+/// The sysctl belongs to a process namespace, and the host's stays unchanged.
 fn no_executable_memory_files() -> Outcome {
     let script = "echo 2 >/proc/sys/vm/memfd_noexec && exec \"$0\" run --date $1 -- date -u +%Y";
     let mut command = Command::new("unshare");
@@ -123,7 +123,7 @@ fn no_executable_memory_files() -> Outcome {
     ended.ensure(ended.output() == "2100", "another year")
 }
 
-/// Whoever reads what the program says on its standard error reads its end.
+/// A reader of the program's standard error reaches end of file.
 fn refused_program_of_a_new_name() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("refused", &[])?;
@@ -136,7 +136,7 @@ fn refused_program_of_a_new_name() -> Outcome {
     place.remove("refused")
 }
 
-/// What a process has open.
+/// The open descriptors of a process.
 fn descriptors(process: u32) -> Result<Vec<(i32, String)>, Broken> {
     let mut open = Vec::new();
     for entry in std::fs::read_dir(format!("/proc/{process}/fd"))? {
@@ -147,7 +147,7 @@ fn descriptors(process: u32) -> Result<Vec<(i32, String)>, Broken> {
     Ok(open)
 }
 
-/// A program that takes its time to start keeps no other from starting.
+/// A program that is slow to start does not delay the start of others.
 fn slow_exec(options: &'static [&str]) -> Outcome {
     let place = Place::new()?;
     let mut command = Command::new("env");
@@ -161,7 +161,7 @@ fn slow_exec(options: &'static [&str]) -> Outcome {
     Ok(())
 }
 
-/// No file of its own can be taken for its standard output.
+/// No file of its own can be mistaken for its standard output.
 fn holds_standard_descriptors() -> Outcome {
     let place = Place::new()?;
     place.make("held", &[])?;

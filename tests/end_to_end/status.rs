@@ -1,5 +1,5 @@
-//! Whoever runs a program through Eigentime learns how it ended as if it had been
-//! run directly, and its input and output pass through.
+//! A program run through Eigentime ends visibly as if it had been run directly, and its input and
+//! output pass through.
 
 use std::fs;
 use std::io::Write;
@@ -59,7 +59,7 @@ fn exits(options: &[&str], code: i32) -> Outcome {
     Ok(())
 }
 
-/// As a shell sees it, and as a program that started it does.
+/// As seen by a shell, and by a program that started it.
 fn killed(options: &[&str], signal: &str, number: i32) -> Outcome {
     let mut command = User::Myself.eigentime(options)?;
     command.args(["sh", "-c", &format!("kill -{signal} $$; sleep 1000000")]);

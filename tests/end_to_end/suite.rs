@@ -1,4 +1,4 @@
-//! The list of tests, and what a failed one says.
+//! The list of tests, and the reports of failures.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -41,13 +41,13 @@ macro_rules! ensure {
     };
 }
 
-/// Tests share it, but for those that have the machine to themselves.
+/// Tests share it, except for those that have the machine to themselves.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// How long each test took once it was its turn.
+/// How long each test ran, without waiting for its turn.
 static TOOK: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// Runs a test, or a part of it, which fails if it does not end.
+/// Runs a test or a part of it, and fails if it does not end.
 fn timed<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
@@ -59,7 +59,8 @@ fn timed<T: Send + 'static>(
     ended.map_err(|panicked| resume_unwind(panicked))
 }
 
-/// Tests that compute for long, and judge no durations: they leave the processors to those that do.
+/// Tests that compute for a long time, and judge no durations: they yield the processors to those
+/// that do.
 const COMPUTING: [&str; 7] = [
     "bench::",
     "checkpoints::vm::",
@@ -69,14 +70,14 @@ const COMPUTING: [&str; 7] = [
     "starts::arguments::",
     "vm::",
 ];
-/// By how much a thread of theirs, and what it starts, is nicer: to a third of the usual share.
+/// By how much their threads and children are nicer: to a third of the usual share.
 const NICER: i32 = 5;
 
 fn test(name: &str, body: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
     let computes = COMPUTING.iter().any(|start| name.starts_with(start));
     let body = move || {
         if computes {
-            // On Linux, that of the thread alone, which is the test's own.
+            // On Linux, this applies to the calling thread only, which is the test's own.
             rustix::process::nice(NICER)?;
         }
         body()
@@ -84,7 +85,7 @@ fn test(name: &str, body: impl FnOnce() -> Outcome + Send + 'static) -> Outcome 
     timed(name, body).map_err(Broken)?
 }
 
-/// Prints the tests that took longest, and which parts of the suite did together, the longest first.
+/// Prints the tests that took longest, and the total of each part of the suite, longest first.
 pub fn print_slowest(count: usize) {
     let took = TOOK.lock().unwrap_or_else(PoisonError::into_inner);
     let mut parts: BTreeMap<&str, Duration> = BTreeMap::new();
@@ -120,12 +121,12 @@ fn alone<T>(body: impl FnOnce() -> T) -> T {
 #[derive(Default)]
 pub struct Suite {
     beside_others: Vec<Trial>,
-    /// They come last: each that came between others would wait until those beside it have ended.
+    /// They run last: each one in between would wait until those beside it have ended.
     alone: Vec<Trial>,
 }
 
 impl Suite {
-    /// Adds a test; it is ignored, and said to be, if a need is not met.
+    /// Adds a test; if a need is not met, it is ignored, with a message.
     pub fn test(
         &mut self,
         name: impl Into<String>,
@@ -137,8 +138,8 @@ impl Suite {
         self.beside_others.push(trial(name, needs, || beside_others(move || test(&shown, body))));
     }
 
-    /// The same for a test that changes something of the machine that others look at, or leaves them no
-    /// processor: none runs meanwhile.
+    /// The same for a test that changes something on the machine that others observe, or leaves
+    /// them no processor: no other test runs meanwhile.
     pub fn test_alone(
         &mut self,
         name: impl Into<String>,
@@ -150,8 +151,8 @@ impl Suite {
         self.alone.push(trial(name, needs, || alone(move || test(&shown, body))));
     }
 
-    /// Adds a test of something that takes long to prepare, such as a daemon. If that
-    /// fails, the machine lacks what the preparation says, and the test is ignored.
+    /// Adds a test that needs a long preparation, such as that of a daemon. If that fails, the
+    /// machine lacks what the preparation reports, and the test is ignored.
     pub fn prepared_test<T: Send + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -182,7 +183,7 @@ impl Suite {
     }
 }
 
-/// Each kind of test is spread over all of the run: those that compute come beside those that sleep,
+/// Spreads each kind of test over the whole run: those that compute run beside those that sleep,
 /// and not all threads wait for the same daemon to start.
 fn spread(trials: Vec<Trial>) -> Vec<Trial> {
     let mut sizes = BTreeMap::<String, u32>::new();

@@ -17,7 +17,7 @@ use crate::suite::Broken;
 /// `O_NOCTTY`: the harness itself must not get this terminal.
 const NO_CONTROLLING_TERMINAL: i32 = 0o400;
 
-/// What a person would see and type on.
+/// The terminal as a person would see it and type on it.
 pub struct Terminal {
     keyboard: File,
     name: String,
@@ -67,7 +67,7 @@ impl Terminal {
         let (sender, incoming) = mpsc::channel();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // It fails when nobody has the terminal open any more.
+            // It fails when no process has the terminal open any more.
             while let Ok(count) = reader.read(&mut bytes) {
                 let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
                 if count == 0 || sender.send(text).is_err() {
@@ -94,12 +94,12 @@ impl Terminal {
         Ok(tcsetwinsize(&self.keyboard, size)?)
     }
 
-    /// Waits until this appears; what came before is gone afterwards.
+    /// Waits until this appears; earlier output is then discarded.
     pub fn expect(&mut self, wanted: &str, limit: Duration) -> Result<(), Broken> {
         self.read_until(wanted, limit).map(drop)
     }
 
-    /// The same, and what came up to its end.
+    /// The same; returns the output up to its end.
     pub fn read_until(&mut self, wanted: &str, limit: Duration) -> Result<String, Broken> {
         let end = Instant::now() + limit;
         loop {

@@ -1,4 +1,4 @@
-//! Valgrind, which runs a program by itself and takes its vDSO away.
+//! Valgrind, which interprets a program and removes its vDSO.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::programs::{Build, Program};
 use crate::suite::{Outcome, Suite};
 use crate::timeline::{FUTURE, TENFOLD};
 
-/// Valgrind takes its time to start.
+/// Valgrind is slow to start.
 const START: Duration = Duration::from_secs(60);
 
 const TOOLS: [&str; 2] = ["memcheck", "none"];

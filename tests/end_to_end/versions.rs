@@ -1,4 +1,4 @@
-//! Two versions of the commands under test, the second of which prepares programs in another way.
+//! Two versions of the commands under test, the second of which prepares programs differently.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use crate::suite::{Broken, Outcome};
 use crate::workspace::{self, copy_program, make_directory};
 
-/// What is installed together.
+/// The programs that are installed together.
 const PROGRAMS: [&str; 2] = ["eigentime", "eigentime-oci"];
 
-/// What the number of the interface stands behind in a program's file.
+/// Precedes the number of the interface in a program's file.
 const MARK: &[u8] = b"EIGENTIME_INTERFACE=";
 
-/// A folder for each of the versions, which every user reaches.
+/// A folder for each version, which every user can reach.
 pub struct Versions {
     pub old: PathBuf,
     pub new: PathBuf,
@@ -37,7 +37,7 @@ impl Versions {
         Ok(versions)
     }
 
-    /// Puts a program of the new version in place of that of the old one, as packages do.
+    /// Replaces a program of the old version with that of the new one, as packages do.
     pub fn replace(&self, program: &str) -> Outcome {
         let beside = self.old.join(".new");
         copy_program(&self.new.join(program), &beside)?;
@@ -45,7 +45,7 @@ impl Versions {
     }
 }
 
-/// The programs that were changed, which are not run where they are.
+/// The changed programs, which are not run where they are.
 fn changed() -> Result<&'static Path, Broken> {
     static CHANGED: OnceLock<Result<PathBuf, Broken>> = OnceLock::new();
     let change = || {
@@ -60,7 +60,7 @@ fn changed() -> Result<&'static Path, Broken> {
     CHANGED.get_or_init(change).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
 }
 
-/// Lets a program's file say another number, as large.
+/// Replaces the number in a program's file with another one of the same length.
 fn change_interface(file: &Path) -> Outcome {
     let mut bytes = fs::read(file)?;
     let marks = bytes.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);

@@ -1,5 +1,5 @@
-//! The level `vm`: a virtual machine with the probe as its only program. By QEMU's translator, which
-//! works everywhere, and by KVM where machines start by it.
+//! The level `vm`: a virtual machine with the probe as its only program. With QEMU's translator,
+//! which works everywhere, and with KVM if machines start with it.
 
 mod ends;
 mod missing;
@@ -23,8 +23,8 @@ pub use ends::hold_if_asked;
 /// How long a measurement of a few calls may take in an emulated machine that shares its processor.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Clocks of virtual machines, what makes the kernel take them, and what serves readings then. The
-/// vDSO can read the processor's counter, and nothing behind a port or a bus.
+/// Clocks of virtual machines, the arguments that make the kernel use them, and what then serves
+/// readings. The vDSO can read the processor's counter, but nothing behind a port or a bus.
 const CLOCKS: [(&str, &str, Served); 4] = [
     ("acpi_pm", "clocksource=acpi_pm", Served::SystemCall),
     ("hpet", "clocksource=hpet", Served::SystemCall),
@@ -32,17 +32,17 @@ const CLOCKS: [(&str, &str, Served); 4] = [
     ("tsc", "tsc=reliable clocksource=tsc", Served::Vdso),
 ];
 
-/// A clock of whole ticks: by it, nothing can be measured.
+/// A clock of whole ticks, with which nothing can be measured.
 const COARSE: &str = "jiffies";
 
-/// Where its disk is mounted.
+/// The mount point of its disk.
 const FOLDER: &str = "/scratch";
 
 /// Calls of the vDSO that are measured.
 const METRICS: [&str; 3] =
     ["vdso_clock_gettime_monotonic", "vdso_clock_gettime_boottime", "vdso_gettimeofday"];
 
-/// Clocks that the vDSO reads by itself, if it can read what they are made of.
+/// Clocks that the vDSO reads by itself, if it can read their source.
 const READ_BY_THE_VDSO: [&str; 3] = ["CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"];
 
 /// Adds the tests.
@@ -70,7 +70,7 @@ pub fn add(suite: &mut Suite) {
         let by = session.notes.get("accelerator").map(String::as_str);
         let why_not = session.notes.get("kvm");
         ensure!(matches!(by, Some("kvm" | "tcg")), "by {by:?}");
-        // Whatever it is, it is said why it was not the better one.
+        // Whichever it is, the note says why it was not the better one.
         ensure!((by == Some("tcg")) == why_not.is_some(), "by {by:?}, not by KVM: {why_not:?}");
         Ok(())
     });
@@ -81,7 +81,7 @@ pub fn add(suite: &mut Suite) {
     missing::add(suite, &needs);
 }
 
-/// What `make test` has put there, if it could.
+/// What `make test` has put in place, if it could.
 fn needs() -> Vec<Need> {
     let kernel = products().join("share/eigentime/vm/vmlinuz");
     let has_probe = probe().is_file();
@@ -92,7 +92,7 @@ fn needs() -> Vec<Need> {
     ]
 }
 
-/// The level, as it is by itself for the command under test.
+/// The default level for the command under test.
 fn settings() -> Settings {
     Settings {
         kernel: Some(products().join("share/eigentime/vm/vmlinuz")),
@@ -100,13 +100,13 @@ fn settings() -> Settings {
     }
 }
 
-/// By QEMU's translator, with as many processors as there are here.
+/// With QEMU's translator, and as many processors as this machine has.
 fn with_all_processors() -> Settings {
     Settings { accelerator: Some(Accelerator::Tcg), ..settings() }
 }
 
-/// By QEMU's translator, with one processor: where processors tell each other something, it may come
-/// to wait for what was not heard.
+/// With QEMU's translator and one processor: where processors notify each other, one may wait for a
+/// lost notification.
 fn emulated() -> Settings {
     Settings { processors: 1, ..with_all_processors() }
 }
@@ -126,7 +126,7 @@ fn expect_note(session: &Session, name: &str, expected: &str) -> Outcome {
     Ok(())
 }
 
-/// What a run prints, after what says how it was made.
+/// The output of a run, after the notes on how it was made.
 fn run(session: &mut Session, arguments: &[&str]) -> Result<Vec<Record>, Broken> {
     let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
     let mut records = Vec::new();
@@ -134,7 +134,7 @@ fn run(session: &mut Session, arguments: &[&str]) -> Result<Vec<Record>, Broken>
     Ok(records)
 }
 
-/// Calls, and events in the kernel by both sources.
+/// Measures calls, and events in the kernel by both sources.
 fn measures(session: &mut Session) -> Outcome {
     let records =
         run(session, &["calls", "--metric", "clock_getres", "--records", "2", "--calls", "1000"])?;
@@ -149,7 +149,7 @@ fn measures(session: &mut Session) -> Outcome {
         ensure!(events.at_ns.is_sorted(), "{source}: out of order: {:?}", events.at_ns);
         let early = events.at_ns.iter().find(|at| **at < 0);
         ensure!(early.is_none(), "{source}: an event before the first was due: {early:?}");
-        // 200 deadlines, each a millisecond after the one before: the last one that came was due
+        // 200 deadlines, each a millisecond after the one before: the last event that came was due
         // when at least the missed ones were over.
         let last = events.at_ns.last().copied().unwrap_or_default();
         let least = (events.at_ns.len() as i64 - 1) * 1_000_000;
@@ -173,8 +173,8 @@ fn events(session: &mut Session, source: &str) -> Result<Events, Broken> {
     found.ok_or_else(|| Broken(format!("no events by {source}: {records:?}")))
 }
 
-/// The oracle is right about clocks that the vDSO cannot serve, and about one that it can: where the
-/// probe asks it before it measures, and where the doctor does.
+/// The oracle is right about clocks that the vDSO cannot serve, and about one that it can: where
+/// the probe asks it before it measures, and where the doctor does.
 fn oracle(clocksource: &str, append: &str, expected: Served) -> Outcome {
     let mut session = open(Settings { append: Some(append.to_owned()), ..emulated() })?;
     for metric in METRICS.iter().filter(|_| clocksource != COARSE) {
@@ -205,7 +205,7 @@ fn oracle(clocksource: &str, append: &str, expected: Served) -> Outcome {
     Ok(())
 }
 
-/// Each load loads what it is for; the disk is the machine's own.
+/// Each load loads its resource; the disk is the machine's own.
 fn loads(session: &mut Session) -> Outcome {
     for load in ["cpu", "io", "network"] {
         let records = run(session, &["load", load, "--folder", FOLDER, "--seconds", "2"])?;
@@ -218,7 +218,7 @@ fn loads(session: &mut Session) -> Outcome {
     Ok(())
 }
 
-/// A file that is no kernel.
+/// A file that is not a kernel.
 fn no_kernel() -> &'static Path {
     Path::new("/bin/sh")
 }

@@ -1,5 +1,5 @@
-//! A program that waits ten seconds by its own clock waits until that clock has
-//! moved ten seconds, in every call that takes a time.
+//! A program that waits ten seconds by its own clock waits until that clock has moved ten seconds,
+//! in every call that takes a time.
 
 pub mod table;
 
@@ -16,16 +16,17 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, HOST, PACES, PAST, Pace, TENFOLD, ms};
 use table::{CALLS, Call, Clock};
 
-/// CPU time that unscaled waits use: long enough to tell it from a tenth.
+/// CPU time of unscaled waits: long enough to tell it from a tenth.
 const CPU_WAIT_MS: u64 = 200;
-/// How many ticks the kernel may not have counted yet when it begins to wait for some, where the processor
-/// that counts stands still, as in a virtual machine (`MAX_STALLED_JIFFIES` in kernel/time/tick-sched.c).
+/// How many ticks the kernel may not have counted yet when it begins to wait for some, if the
+/// processor that counts is stalled, as in a virtual machine (`MAX_STALLED_JIFFIES` in
+/// kernel/time/tick-sched.c).
 const UNCOUNTED: f64 = 5.0;
-/// How long a busy machine may take to give a program as much.
+/// How long a busy machine may take to give a program this much CPU time.
 const CPU_LIMIT: Duration = Duration::from_secs(60);
 const BUILDS: [Build; 3] = [Build::Dynamic, Build::Static, Build::Musl];
 
-/// The kinds of call that one static-pie build is enough for.
+/// The kinds of call for which one static-pie build suffices.
 const STATIC_PIE_CALLS: [&str; 6] = [
     "nanosleep",
     "poll",
@@ -73,8 +74,8 @@ fn add_traced(suite: &mut Suite) {
     }
 }
 
-/// Absolute wall-clock waits, whose deadlines are decades away from the host's
-/// clock: left alone they would not end, or at once.
+/// Absolute wall-clock waits, whose deadlines are decades away from the host's clock: untranslated,
+/// they would never end, or end at once.
 fn add_dates(suite: &mut Suite) {
     let present = calls_present(Build::Dynamic);
     for (name, date) in [("future", FUTURE), ("past", PAST)] {
@@ -89,9 +90,9 @@ fn add_dates(suite: &mut Suite) {
     }
 }
 
-/// Offsets of the other clocks are the kernel's work, the rate is ours: both at
-/// once must not count anything twice. Linux itself does not translate this one
-/// deadline of io_uring into time namespaces.
+/// Offsets of the other clocks are applied by the kernel, the rate by Eigentime: both at once must
+/// not count anything twice. Linux itself does not translate this one deadline of io_uring into
+/// time namespaces.
 fn add_offsets(suite: &mut Suite) {
     let present = calls_present(Build::Dynamic);
     let concerned = |call: &&Call| call.name.ends_with("_abs") && call.name != "io_uring_enter_abs";
@@ -146,7 +147,7 @@ fn add_one(
     suite.test(name, &needs, move || check(call, build, pace, &options, user));
 }
 
-/// What it takes to make a call, where those that are `present` are there.
+/// The requirements of a call, if those that are `present` exist.
 pub fn needs_of(call: &Call, build: Build, present: &BTreeSet<String>, user: User) -> Vec<Need> {
     let is_there = present.contains(call.name);
     let own = [
@@ -156,7 +157,7 @@ pub fn needs_of(call: &Call, build: Build, present: &BTreeSet<String>, user: Use
     own.into_iter().chain(user.needs()).collect()
 }
 
-/// A call waits as long as it is asked to by the clocks of a timeline with these options.
+/// A call waits for the requested time by the clocks of a timeline with these options.
 pub fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) -> Outcome {
     let asked_ms = match call.clock {
         Clock::Virtual => pace.wait_ms.max(call.least_ms),
@@ -174,7 +175,7 @@ pub fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User
         Ok::<_, Broken>(ended)
     };
     let mut ended = attempt()?;
-    // Who else uses the processors may make a wait late, but not again: it is judged by the next.
+    // Other processes may make a wait late, but hardly twice: the next attempt is judged.
     let is_late = ended.measured()? > pace.longest(asked_ms as f64);
     if call.clock == Clock::Virtual && is_late {
         ended = attempt()?;
@@ -206,7 +207,7 @@ fn check_scaled(call: &Call, pace: Pace, asked_ms: f64, ended: &Finished) -> Out
     pace.check_virtual(ended, "CLOCK_REALTIME", least_ms * 0.999, wall, took)
 }
 
-/// A tick of the kernel: the coarse clocks advance by it.
+/// A tick of the kernel, by which the coarse clocks advance.
 fn tick_ms() -> f64 {
     let Timespec { tv_sec, tv_nsec } = clock_getres(ClockId::MonotonicCoarse);
     tv_sec as f64 * 1e3 + tv_nsec as f64 / 1e6
@@ -216,7 +217,7 @@ fn tick_ms() -> f64 {
 fn check_unscaled(asked_ms: f64, ended: &Finished) -> Outcome {
     let cpu_ms: f64 = ended.number("cpu_ms")?;
     let host_ms = ms(ended.measured()?);
-    // The kernel counts some of these in ticks, whoever ran at the tick.
+    // The kernel counts some of these in ticks, charged to whatever ran at the tick.
     ended.ensure(
         (0.5 * asked_ms..=2.0 * asked_ms).contains(&cpu_ms),
         format_args!("{cpu_ms} ms of CPU time, not {asked_ms}"),

@@ -1,5 +1,4 @@
-//! Where things are: the command under test, sources, compiled programs, and
-//! scratch directories.
+//! Locations: the command under test, sources, compiled programs, and scratch directories.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,7 +11,7 @@ use crate::command::{NOBODY, User};
 use crate::needs::is_root;
 use crate::suite::Broken;
 
-/// A number that an environment variable sets, or else this one.
+/// The number set by an environment variable, or this default.
 pub fn number_set_by(name: &str, otherwise: u32) -> Result<u32, Broken> {
     match std::env::var(name) {
         Ok(text) => text.parse().map_err(|_| Broken(format!("{name}={text} is no number"))),
@@ -30,7 +29,7 @@ pub fn sources() -> PathBuf {
     package().join("programs")
 }
 
-/// Where those programs are compiled to.
+/// The folder of the compiled programs.
 pub fn compiled() -> PathBuf {
     root().join("build/tests")
 }
@@ -49,17 +48,17 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// The OCI runtime wrapper under test, which is beside the command.
+/// The OCI runtime wrapper under test, beside the command.
 pub fn oci_wrapper() -> PathBuf {
     binary().with_file_name("eigentime-oci")
 }
 
-/// The static program that measures, which is beside the command.
+/// The static program that measures, beside the command.
 pub fn probe() -> PathBuf {
     binary().with_file_name("eigentime-probe")
 }
 
-/// The libraries under test, which are laid out beside the command's folder.
+/// The libraries under test, beside the command's folder.
 pub fn libraries() -> PathBuf {
     products().join("lib")
 }
@@ -74,12 +73,12 @@ pub fn preload_library() -> PathBuf {
     libraries().join("libeigentime_preload.so")
 }
 
-/// Where what was built lies.
+/// The folder of the build products.
 pub fn products() -> &'static Path {
     binary().ancestors().nth(2).unwrap_or(Path::new("/"))
 }
 
-/// A program in the language of its interpreter.
+/// A program in an interpreted language.
 pub fn script(name: &str) -> PathBuf {
     sources().join("languages").join(name)
 }
@@ -89,7 +88,7 @@ pub fn text(path: &Path) -> &str {
     path.to_str().expect("scratch folders have plain names")
 }
 
-/// Says what to do when there is nothing to test.
+/// Reports what to do if there is nothing to test.
 pub fn check_binary() -> Result<(), String> {
     let binary = binary();
     let runnable = fs::metadata(binary)
@@ -104,12 +103,12 @@ pub fn check_binary() -> Result<(), String> {
     ))
 }
 
-/// Below which everything belongs to this run of the tests.
+/// The root of all files of this test run.
 pub fn scratch_root() -> PathBuf {
     std::env::temp_dir().join(format!("eigentime-tests-{}", std::process::id()))
 }
 
-/// Makes a directory of this mode.
+/// Makes a directory with this mode.
 pub fn make_directory(path: &Path, mode: u32) -> Result<(), Broken> {
     fs::create_dir_all(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
@@ -126,15 +125,16 @@ pub fn scratch() -> Result<PathBuf, Broken> {
     Ok(path)
 }
 
-/// Copies of the command and the compiled programs where every user reaches
-/// them: the workspace may be in somebody's private directory.
+/// Copies of the command and the compiled programs where every user can reach them: the workspace
+/// may be in a private directory.
 pub fn public() -> Result<&'static Path, Broken> {
     static PUBLIC: OnceLock<Result<PathBuf, Broken>> = OnceLock::new();
     PUBLIC.get_or_init(copy_for_everybody).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
 }
 
-/// Copies a program that is to be run. Not by this process: what another thread starts meanwhile has
-/// the copy open for writing until its exec, and the kernel runs no such file (ETXTBSY).
+/// Copies a program that will be run. Another process copies it: a child that another thread starts
+/// meanwhile would hold the copy open for writing until its exec, and the kernel refuses to run
+/// such a file (ETXTBSY).
 pub fn copy_program(from: &Path, to: &Path) -> Result<(), Broken> {
     let status = Command::new("cp").arg(from).arg(to).status()?;
     match status.success() {
@@ -161,11 +161,11 @@ fn copy_for_everybody() -> Result<PathBuf, Broken> {
 
 /// Where programs look for timelines.
 pub const RUNTIME_VARIABLE: &str = "XDG_RUNTIME_DIR";
-/// Lets them look nowhere else.
+/// Restricts the search to one directory.
 pub const ONLY_VARIABLE: &str = "EIGENTIME_RUNTIME_DIR";
 
-/// The runtime directory of a user in this run of the tests, whose timelines neither meet nor see those
-/// of anybody else.
+/// The runtime directory of a user in this run of the tests, whose timelines are separate from and
+/// invisible to all others.
 pub fn runtime(user: User) -> PathBuf {
     scratch_root().join(match user {
         User::Myself => "run",
@@ -173,8 +173,8 @@ pub fn runtime(user: User) -> PathBuf {
     })
 }
 
-/// Makes these directories, and lets all that the tests start use them. To be called before there are
-/// threads.
+/// Makes these directories, and makes all children of the tests use them. To be called before there
+/// are threads.
 pub fn make_runtime() -> Result<(), Broken> {
     make_directory(&scratch_root(), 0o755)?;
     make_directory(&runtime(User::Myself), 0o700)?;
@@ -183,13 +183,13 @@ pub fn make_runtime() -> Result<(), Broken> {
         make_directory(&of_nobody, 0o700)?;
         chown(&of_nobody, Some(NOBODY), Some(NOBODY))?;
     }
-    // SAFETY: there is one thread, as the caller has been told.
+    // SAFETY: there is one thread, which the caller guarantees.
     unsafe { std::env::set_var(RUNTIME_VARIABLE, runtime(User::Myself)) };
     Ok(())
 }
 
 /// Removes all scratch directories of this run.
 pub fn remove_scratch() {
-    // Nothing was made, or somebody else removes what is left in /tmp.
+    // Nothing was made, or something else removes what is left in /tmp.
     let _ = fs::remove_dir_all(scratch_root());
 }

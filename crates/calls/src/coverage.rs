@@ -1,4 +1,4 @@
-//! The table as a page for people.
+//! The table as a documentation page.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ const HEAD: &str = "\
 | call | nr | the time | at the host's rate | what comes back | notes |
 |---|---|---|---|---|---|";
 
-/// A row's cells after its name and number; `None` in a section it is not in.
+/// A row's cells after its name and number; `None` if it is not in the section.
 type Cells = fn(&Row) -> Option<[String; 5]>;
 
 /// The page `docs/coverage.md`.
@@ -144,7 +144,7 @@ fn timer(row: &Row) -> Option<[String; 5]> {
             )
         }
         TimerOp::Get { to } => {
-            // Of a timer on a wall clock that stands still, what is left does, too.
+            // The time left of a timer on a frozen wall clock is frozen, too.
             let wall = timer != Timer::Interval;
             ("none".into(), wall, format!("virtual time left, in argument {to}"))
         }

@@ -1,19 +1,19 @@
-//! Calls that have to do with time in another way than waiting.
+//! Calls that involve time in other ways than waiting.
 
-/// Which timers a timer call works on.
+/// The kind of timer that a timer call works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
     /// A POSIX timer, named by the id in argument 0.
     Posix,
     /// A timer file descriptor in argument 0.
     Descriptor,
-    /// The interval timer named by argument 0; only ITIMER_REAL runs on time.
+    /// The interval timer named by argument 0; only ITIMER_REAL counts real time.
     Interval,
     /// The process's alarm, which is its ITIMER_REAL in whole seconds.
     Alarm,
 }
 
-/// What a timer call does.
+/// The operation of a timer call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerOp {
     /// Arms: the new value is in `new`, the old one goes to `old`; absolute if
@@ -26,7 +26,7 @@ pub enum TimerOp {
         /// The flag in argument 1 that makes the value absolute.
         absolute: u32,
     },
-    /// Asks: the remaining time goes to this argument.
+    /// Queries: the remaining time goes to this argument.
     Get {
         /// The argument with the pointer for the value.
         to: u8,
@@ -48,8 +48,8 @@ pub enum Read {
     Sysinfo,
 }
 
-/// A call that sets or adjusts the wall clock. It moves the timeline's and never
-/// reaches the kernel.
+/// A call that sets or adjusts the wall clock. It moves the timeline's clock and never reaches the
+/// kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// `clock_settime(clock, timespec)`.
@@ -71,24 +71,21 @@ pub enum Socket {
     Get,
 }
 
-/// A call that the supervisor wants to know of.
+/// A call that the supervisor must see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// `io_uring_setup`: its timeouts lie in memory shared with the kernel and
-    /// run on host time.
+    /// `io_uring_setup`: its timeouts are in memory shared with the kernel and run on host time.
     IoUring,
-    /// `clone` with CLONE_UNTRACED, which would leave the supervisor: the flag
-    /// is taken out.
+    /// `clone` with CLONE_UNTRACED, which would escape the supervisor: the flag is removed.
     Untraced,
-    /// `getgroups` in a user namespace, which would show unmapped groups as
-    /// `nogroup`.
+    /// `getgroups` in a user namespace, which would show unmapped groups as `nogroup`.
     Groups,
-    /// `seccomp`, and `prctl` with PR_SET_SECCOMP: the process puts a filter of its own
-    /// on itself, under which nothing is to be done in its name. `prctl` with PR_GET_SECCOMP does
-    /// not show the filter of the timeline.
+    /// `seccomp`, and `prctl` with PR_SET_SECCOMP: the process installs its own filter, after which
+    /// no calls may be made on its behalf. `prctl` with PR_GET_SECCOMP does not show the timeline's
+    /// filter.
     Filters,
-    /// `rt_sigaction` with a handler for a signal by which the C library cancels threads: the handler
-    /// looks at what instruction it has interrupted, and must not see the image.
+    /// `rt_sigaction` with a handler for a signal with which the C library cancels threads: the
+    /// handler inspects the interrupted instruction, and must not see the image.
     Cancellation,
 }
 
@@ -104,8 +101,8 @@ pub const SOL_SOCKET: u32 = 1;
 /// SO_RCVTIMEO and SO_SNDTIMEO, in both of their forms (the same on x86-64).
 pub const SOCKET_TIMEOUTS: [u32; 4] = [20, 21, 66, 67];
 
-/// The signals by which C libraries cancel threads: SIGCANCEL of glibc and of musl. What else these use
-/// them for is rare.
+/// The signals with which C libraries cancel threads: SIGCANCEL of glibc and of musl. Their other
+/// uses are rare.
 pub const CANCELLATION_SIGNALS: [u32; 2] = [32, 33];
 
 /// MSG_WAITALL.

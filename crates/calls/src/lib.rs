@@ -1,9 +1,9 @@
-//! The table of system calls: all that any part needs to know of a call.
+//! The table of system calls: everything that any part must know about a call.
 //!
-//! A row says which argument is a time, relative or absolute, on which clock, what comes back, what
-//! a timeout answers, what becomes of the call at a signal, and what else can wake it. The seccomp
-//! filter, the translator in the image, the supervisor and `docs/coverage.md` are derived from
-//! these rows: a call is added by adding a row.
+//! A row states which argument is a time, relative or absolute, on which clock, what is written
+//! back, the result of a timeout, how a signal affects the call, and what else can wake it. The
+//! seccomp filter, the translator in the image, the supervisor and `docs/coverage.md` are derived
+//! from these rows: to add a call, add a row.
 #![cfg_attr(not(any(test, feature = "coverage")), no_std)]
 #![forbid(unsafe_code)]
 
@@ -44,7 +44,7 @@ pub mod nr {
     }
 }
 
-/// What a call has to do with time.
+/// How a call involves time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It waits.
@@ -59,44 +59,45 @@ pub enum Kind {
     Set(Set),
     /// It is watched.
     Watch(Watch),
-    /// It blocks for no stated time.
+    /// It blocks without a time limit.
     Block,
 }
 
-/// What can end a call that blocks, besides time.
+/// What can end a blocking call, besides time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WokenBy {
     /// Nothing: the call does not block, or sleeps.
     Nothing,
-    /// A signal for which it waits.
+    /// A signal that it waits for.
     Signal,
-    /// What is behind the descriptor in an argument.
+    /// An event on the descriptor in an argument.
     Descriptor(u8),
-    /// What is behind the descriptors in two arguments.
+    /// An event on the descriptors in two arguments.
     Descriptors(u8, u8),
-    /// The list of `struct pollfd` in argument 0, as long as argument 1 says.
+    /// The list of `struct pollfd` in argument 0, with the length in argument 1.
     PollList,
-    /// The sets of descriptors in arguments 1 to 3, as many as argument 0 says.
+    /// The descriptor sets in arguments 1 to 3, with the number of descriptors in argument 0.
     Sets,
-    /// The event poll in argument 0.
+    /// The epoll instance in argument 0.
     EventPoll,
     /// The end of a child.
     Child,
-    /// The program start or the end of the child that it makes.
+    /// The `execve` or the end of the child that it creates.
     NewChild,
-    /// Who accepts the connection of the socket in argument 0 to the address in argument 1.
+    /// The listener that accepts the connection of the socket in argument 0 to the address in
+    /// argument 1.
     Listener,
     /// A write to the word of memory in argument 0; the argument named here holds FUTEX_PRIVATE_FLAG.
     Futex(u8),
-    /// Something that cannot be looked into from outside.
+    /// Something that cannot be observed from outside.
     Unknown,
 }
 
-/// Does a call that is interrupted after a part of its work return with that part? Then it cannot be
-/// made again without a trace.
+/// Whether a call that is interrupted after part of its work returns the partial result. It then
+/// cannot be repeated transparently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partial {
-    /// No: it waits only while nothing is done.
+    /// No: it waits only while no work is done.
     No,
     /// Yes.
     Yes,
@@ -114,31 +115,31 @@ pub enum Partial {
 pub struct Call {
     /// Its number.
     pub nr: Nr,
-    /// What it has to do with time.
+    /// How it involves time.
     pub kind: Kind,
     /// What can end it, besides time.
     pub woken_by: WokenBy,
-    /// Does an interruption end it with a part of its work done?
+    /// Whether an interruption ends it with part of its work done.
     pub partial: Partial,
 }
 
-/// A row of the table: a call, and what is known of it for readers and for `/proc`.
+/// A row of the table: a call, and its information for readers and for `/proc`.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The call.
     pub call: Call,
     /// Its name.
     pub name: &'static str,
-    /// The function of the kernel that says what becomes of a wait at a signal, and its file.
+    /// The kernel function that decides what happens to a wait on a signal, and its file.
     pub source: &'static str,
-    /// Part of the name of the kernel's function (`/proc/PID/wchan`) in which a wait sleeps that the
-    /// kernel continues by `restart_syscall`, if it does.
+    /// Part of the name of the kernel function (`/proc/PID/wchan`) in which a wait sleeps that the
+    /// kernel continues with `restart_syscall`, if it does.
     pub sleeps_in: Option<&'static str>,
-    /// What the documentation adds to what the row says by itself.
+    /// What the documentation adds to the contents of the row.
     pub note: &'static str,
 }
 
-/// The rows' calls, for code that cannot carry names.
+/// The rows' calls, for code that cannot contain names.
 pub const CALLS: [Call; ROWS.len()] = {
     let mut calls = [ROWS[0].call; ROWS.len()];
     let mut index = 0;
@@ -162,7 +163,7 @@ const LAST_NR: usize = {
     last as usize
 };
 
-/// Index into [`CALLS`] by number, 255 for a call that is not in the table.
+/// Indices into [`CALLS`] by number; 255 for a call that is not in the table.
 static INDEX: [u8; LAST_NR + 1] = {
     let mut by_nr = [u8::MAX; LAST_NR + 1];
     let mut index = 0;
@@ -184,7 +185,7 @@ impl Call {
         CALL_TABLE.get(index as usize)
     }
 
-    /// The call's wait, if it is one.
+    /// The call's wait, if it has one.
     #[must_use]
     pub const fn wait(&self) -> Option<&Wait> {
         match &self.kind {
@@ -193,7 +194,7 @@ impl Call {
         }
     }
 
-    /// Does an interruption end it with a part of its work done, if these are its arguments?
+    /// Whether an interruption ends it with part of its work done, given these arguments.
     #[must_use]
     pub const fn is_partial(&self, args: &[u64; 6]) -> bool {
         match self.partial {

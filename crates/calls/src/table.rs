@@ -21,7 +21,7 @@ const fn row(call: Numbered, kind: Kind, note: &'static str) -> Row {
     }
 }
 
-/// A call that blocks until something happens, however long that takes.
+/// A call that blocks until something happens, without a time limit.
 const fn blocks(call: Numbered, woken_by: WokenBy) -> Row {
     let Row { name, source, sleeps_in, note, call } = row(call, Kind::Block, "");
     Row { call: Call { woken_by, ..call }, name, source, sleeps_in, note }
@@ -37,22 +37,22 @@ const fn noted(row: Row, note: &'static str) -> Row {
     Row { note, ..row }
 }
 
-/// A call that an interruption ends with a part of its work done.
+/// A call that an interruption ends with part of its work done.
 const fn partial(row: Row) -> Row {
     Row { call: Call { partial: Partial::Yes, ..row.call }, ..row }
 }
 
-/// The same, if MSG_WAITALL is set in this argument.
+/// Like [`partial`], if MSG_WAITALL is set in this argument.
 const fn partial_if_all(row: Row, arg: u8) -> Row {
     Row { call: Call { partial: Partial::Flag { arg, bits: MSG_WAITALL }, ..row.call }, ..row }
 }
 
-/// A wait that the kernel continues by `restart_syscall`.
+/// A wait that the kernel continues with `restart_syscall`.
 const fn continued(row: Row, sleeps_in: &'static str) -> Row {
     Row { sleeps_in: Some(sleeps_in), ..row }
 }
 
-/// A relative `timespec` on no clock in particular, of a wait that answers zero at its end.
+/// A relative `timespec` on no particular clock, for a wait that returns zero on timeout.
 const fn relative(arg: u8, restart: Restart) -> Wait {
     Wait {
         arg,
@@ -70,28 +70,28 @@ const fn relative(arg: u8, restart: Restart) -> Wait {
     }
 }
 
-/// A wait with signals that it blocks meanwhile in this argument.
+/// A wait with a temporary signal mask in this argument.
 const fn masked(mask: u8, wait: Wait) -> Wait {
     Wait { mask: Some(mask), ..wait }
 }
 
-/// A relative wait that is rare, and that any signal ends.
+/// A rare relative wait that any signal ends.
 const fn rare(arg: u8) -> Wait {
     Wait { always: true, ..relative(arg, Restart::Never) }
 }
 
-/// An absolute `timespec`, of a wait that answers ETIMEDOUT at its end.
+/// An absolute `timespec`, for a wait that returns ETIMEDOUT on timeout.
 const fn absolute(arg: u8, on: On, restart: Restart) -> Wait {
     let timed_out = TimedOut::Error(ETIMEDOUT);
     Wait { base: Base::Absolute, on, timed_out, ..relative(arg, restart) }
 }
 
-/// Milliseconds in a register, asked of a call that takes a `timespec`.
+/// Milliseconds in a register, made with a call that takes a `timespec`.
 const fn millis(arg: u8, via: Via, restart: Restart) -> Wait {
     Wait { form: Form::Millis, via, ..relative(arg, restart) }
 }
 
-/// Sets of descriptors, and the time in argument 4.
+/// Descriptor sets, with the time in argument 4.
 const fn selects(form: Form, via: Via) -> Wait {
     let left = Left::InPlace;
     Wait { form, via, left, clears_sets: true, ..relative(4, Restart::UnlessHandled) }
@@ -105,7 +105,7 @@ const fn timer_get(timer: Timer, to: u8) -> Kind {
     Kind::Timer(timer, TimerOp::Get { to })
 }
 
-/// Every system call of Linux that has to do with time, or blocks.
+/// Every Linux system call that involves time or blocks.
 pub const ROWS: &[Row] = &[
     // Waits, the most frequent first: the filter tests them in this order.
     noted(
@@ -312,7 +312,7 @@ pub const ROWS: &[Row] = &[
         timer_set(Timer::Alarm, 0, 0, 0),
         "through setitimer, since a scaled second is no whole second",
     ),
-    // Reads that do not come through the vDSO.
+    // Clock reads that do not use the vDSO.
     row(
         arch::CLOCK_GETTIME,
         Kind::Read(Read::ClockGettime),
@@ -376,7 +376,7 @@ pub const ROWS: &[Row] = &[
         Kind::Watch(Watch::Cancellation),
         "the signals by which C libraries cancel threads: the process is traced for life from there on",
     ),
-    // Calls that block for no stated time.
+    // Calls that block without a time limit.
     blocks(arch::READ, WokenBy::Descriptor(0)),
     partial(blocks(arch::WRITE, WokenBy::Descriptor(0))),
     blocks(arch::IOCTL, WokenBy::Descriptor(0)),
@@ -409,7 +409,7 @@ pub const ROWS: &[Row] = &[
     blocks(arch::CLONE3, WokenBy::NewChild),
 ];
 
-/// Interfaces that show or take host time inside a timeline, and what to know of it.
+/// Interfaces that show or take host time inside a timeline, with a note on each.
 pub const NOT_VIRTUALIZED: [(&str, &str); 19] = [
     (
         "RDTSC, RDTSCP",

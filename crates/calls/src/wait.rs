@@ -1,8 +1,8 @@
-//! Calls that wait: where the time stands, how a wait ends, and what becomes of it at a signal.
+//! Calls that wait: where the time is, how a wait ends, and what happens to it on a signal.
 
 use crate::{Nr, nr};
 
-/// How a time lies in memory or in a register.
+/// The form of a time in memory or in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A pointer to seconds and nanoseconds.
@@ -11,30 +11,30 @@ pub enum Form {
     Timeval,
     /// Milliseconds in the register itself; negative means forever.
     Millis,
-    /// A pointer to a `struct io_uring_getevents_arg`, which points to a `timespec`;
-    /// if the flags in argument 3 say so.
+    /// A pointer to a `struct io_uring_getevents_arg`, which points to a `timespec`, if the flags
+    /// in argument 3 say so.
     RingArgument,
 }
 
-/// What a time counts from.
+/// The origin of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// From now on.
+    /// The present.
     Relative,
-    /// From the clock's epoch.
+    /// The clock's epoch.
     Absolute,
-    /// From the epoch if one of `bits` is set in an argument, else from now on.
+    /// The epoch if one of `bits` is set in an argument, otherwise the present.
     Flag {
         /// The argument that holds the flags.
         arg: u8,
         /// The flags that mean absolute.
         bits: u32,
     },
-    /// As the futex operation in argument 1 says; see [`FUTEX_OPS`].
+    /// As the futex operation in argument 1 determines; see [`FUTEX_OPS`].
     Futex,
 }
 
-/// Which clock a time is on.
+/// The clock of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     /// Always CLOCK_MONOTONIC (or none in particular, for relative times).
@@ -43,12 +43,12 @@ pub enum On {
     Realtime,
     /// The clock id in an argument.
     Arg(u8),
-    /// As the futex operation in argument 1 says; see [`FUTEX_OPS`].
+    /// As the futex operation in argument 1 determines; see [`FUTEX_OPS`].
     Futex,
 }
 
-/// The call that is made in place of the program's, where its own form is too
-/// coarse for a scaled time. All take a `timespec`.
+/// The call that is made in place of the program's if the form of that is too coarse for a scaled
+/// time. All take a `timespec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     /// The same call.
@@ -57,41 +57,40 @@ pub enum Via {
     Ppoll,
     /// `pselect6(n, read, write, except, time, NULL)`.
     Pselect6,
-    /// `epoll_pwait2(epfd, events, max, time, mask, size)`; without a mask where the program's own call
-    /// takes none.
+    /// `epoll_pwait2(epfd, events, max, time, mask, size)`; without a mask if the program's own
+    /// call takes none.
     EpollPwait2,
-    /// The same call, with a relative time in the place of an absolute one.
+    /// The same call, with a relative time in place of an absolute one.
     RingRelative,
 }
 
-/// Where the kernel writes the time that was left.
+/// Where the kernel writes the remaining time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Nowhere.
     Nowhere,
-    /// Over the time that was passed, whatever the result; memory that cannot be written is left
-    /// alone.
+    /// Over the time that was passed, whatever the result; unwritable memory is ignored.
     InPlace,
-    /// Over the time that was passed, with a positive result only; memory that cannot be written
-    /// makes the call fail.
+    /// Over the time that was passed, only with a positive result; unwritable memory makes the call
+    /// fail.
     WithResult,
     /// To the pointer in this argument, when a relative wait is interrupted.
     Interrupted(u8),
 }
 
-/// What a call answers when its time is over, and nothing else has happened.
+/// The result of a call that times out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedOut {
     /// Zero.
     Zero,
     /// An error.
     Error(u16),
-    /// What it also answers otherwise: the end of its time cannot be told from the result.
+    /// A result that can also mean something else: a timeout cannot be recognized.
     Untold,
 }
 
 impl TimedOut {
-    /// Does `result` say that the time is over?
+    /// Whether `result` indicates a timeout.
     #[must_use]
     pub const fn is(self, result: i64) -> bool {
         match self {
@@ -102,21 +101,21 @@ impl TimedOut {
     }
 }
 
-/// What the kernel does with a wait that a signal interrupts. These are the results by which its
-/// functions say so; programs never see them (`include/linux/errno.h`).
+/// What the kernel does with a wait that a signal interrupts. The names are the internal results of
+/// its functions, which programs never see (`include/linux/errno.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// EINTR: the call is never made again.
+    /// EINTR: the call is never restarted.
     Never,
-    /// ERESTARTNOHAND or ERESTART_RESTARTBLOCK: it fails with EINTR if a handler runs, and goes on
-    /// otherwise.
+    /// ERESTARTNOHAND or ERESTART_RESTARTBLOCK: it fails with EINTR if a handler runs, and
+    /// continues otherwise.
     UnlessHandled,
-    /// ERESTARTSYS: it fails with EINTR if a handler without SA_RESTART runs, and is made again
+    /// ERESTARTSYS: it fails with EINTR if a handler without SA_RESTART runs, and is restarted
     /// otherwise.
     AsHandlerSays,
-    /// ERESTARTNOINTR: it is made again, whatever runs.
+    /// ERESTARTNOINTR: it is restarted, whatever runs.
     Always,
-    /// As the futex operation in argument 1 says; see [`FUTEX_OPS`].
+    /// As the futex operation in argument 1 determines; see [`FUTEX_OPS`].
     Futex,
 }
 
@@ -125,34 +124,34 @@ pub enum Restart {
 pub struct Wait {
     /// The argument that holds the time.
     pub arg: u8,
-    /// How the time lies there.
+    /// The form of the time.
     pub form: Form,
-    /// What the time counts from.
+    /// The origin of the time.
     pub base: Base,
-    /// Which clock the time is on.
+    /// The clock of the time.
     pub on: On,
     /// The call that is made.
     pub via: Via,
-    /// Where the time that was left goes.
+    /// Where the remaining time is written.
     pub left: Left,
-    /// What the end of its time answers.
+    /// The result of a timeout.
     pub timed_out: TimedOut,
-    /// Does the end of its time clear the sets of descriptors in arguments 1 to 3?
+    /// Whether a timeout clears the descriptor sets in arguments 1 to 3.
     pub clears_sets: bool,
-    /// Does the kernel take any time, also with nanoseconds that are no part of a second? One below
-    /// zero in all has passed, or never comes.
+    /// Whether the kernel accepts any time, including nanoseconds outside a second. A time with a
+    /// negative total has passed, or never comes.
     pub takes_any_time: bool,
-    /// What becomes of it at a signal.
+    /// What happens to it on a signal.
     pub restart: Restart,
-    /// The argument that leads to the signals that it blocks meanwhile, if it takes any.
+    /// The argument that leads to its temporary signal mask, if it has one.
     pub mask: Option<u8>,
-    /// Is it translated on every timeline? For calls that are rare, and that a signal ends which
-    /// the program ignores: the kernel delivers such signals to traced threads.
+    /// Whether it is translated on every timeline. For rare calls that end on a signal that the
+    /// program ignores: the kernel delivers such signals to traced threads.
     pub always: bool,
 }
 
 impl Wait {
-    /// The call that is made for the call `asked` of the program.
+    /// The call that is made for the program's call `asked`.
     #[must_use]
     pub const fn made_as(&self, asked: Nr) -> Nr {
         match self.via {
@@ -163,14 +162,14 @@ impl Wait {
         }
     }
 
-    /// Seconds and nanoseconds that end it at once: the kernel refuses them, or they have passed. What
-    /// it would clear at the end of its time stays.
+    /// Seconds and nanoseconds that end it at once: the kernel refuses them, or they have passed.
+    /// What a timeout would clear is kept.
     #[must_use]
     pub const fn over(&self) -> [i64; 2] {
         if self.takes_any_time { [0, 0] } else { [0, -1] }
     }
 
-    /// What becomes of it at a signal, if these are its arguments.
+    /// What happens to it on a signal, given these arguments.
     #[must_use]
     pub fn restart(&self, args: &[u64; 6]) -> Restart {
         match self.restart {
@@ -179,8 +178,8 @@ impl Wait {
         }
     }
 
-    /// What becomes of it at a signal that comes before it has begun. One that blocks signals of its own has
-    /// to begin for that: those that come before may be among them.
+    /// What happens to it on a signal that arrives before it begins. A wait with its own signal
+    /// mask must still begin, since the earlier signal may be in that mask.
     #[must_use]
     pub fn restart_early(&self, args: &[u64; 6]) -> Restart {
         match self.mask {
@@ -195,16 +194,16 @@ impl Wait {
 pub struct FutexOp {
     /// The operation, without its flags.
     pub op: u32,
-    /// Is its timeout absolute?
+    /// Whether its timeout is absolute.
     pub absolute: bool,
     /// How its clock is chosen.
     pub clock: FutexClock,
-    /// What becomes of it at a signal.
+    /// What happens to it on a signal.
     pub restart: Restart,
 }
 
 impl FutexOp {
-    /// The operation that the arguments of `futex` ask for, if it takes a timeout.
+    /// The operation that the arguments of `futex` request, if it takes a timeout.
     #[must_use]
     pub fn of(args: &[u64; 6]) -> Option<&'static Self> {
         static OPS: [FutexOp; 5] = FUTEX_OPS;
@@ -249,5 +248,5 @@ const fn futex(op: u32, absolute: bool, clock: FutexClock, restart: Restart) -> 
 pub const RING_EXT_ARG: u32 = 1 << 3;
 /// IORING_ENTER_ABS_TIMER: its time is absolute.
 pub const RING_ABS_TIMER: u32 = 1 << 5;
-/// IORING_ENTER_EXT_ARG_REG: the structure lies in memory registered before.
+/// IORING_ENTER_EXT_ARG_REG: the structure is in memory registered before.
 pub const RING_EXT_ARG_REG: u32 = 1 << 6;

@@ -1,5 +1,5 @@
-//! Tries conformance with an `eigentime` executable that is named, to work on this
-//! crate alone: `cargo run --example conformance -- PATH [--json] [TEXT]`.
+//! Runs the conformance test with the given `eigentime` executable, to work on this crate alone:
+//! `cargo run --example conformance -- PATH [--json] [TEXT]`.
 
 use std::ffi::OsString;
 

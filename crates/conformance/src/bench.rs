@@ -1,5 +1,4 @@
-//! What a probe works with: the timeline that it is in, the length of its waits, and
-//! the messages to the harness.
+//! The context of a probe: its timeline, the length of its waits, and the messages to the harness.
 
 use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
@@ -9,10 +8,10 @@ use crate::message::{Message, Outcome, What};
 use crate::sys::{self, timespec};
 use crate::timelines::Timeline;
 
-/// What a probe came to.
+/// The result of a probe.
 pub type Answer = Result<Outcome, Failure>;
 
-/// Why a probe came to nothing.
+/// Why a probe had no result.
 #[derive(Debug)]
 pub enum Failure {
     /// The machine lacks this.
@@ -27,12 +26,11 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Errors of a kernel or a container that does not have an interface, or not for this
-/// user.
+/// Errors of a kernel or a container that lacks an interface, or does not permit it to this user.
 const LACKING: [i32; 6] =
     [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::EOPNOTSUPP, libc::ENOENT, libc::ENODEV];
 
-/// Adds to an error what was tried, and tells a machine that lacks it from a failure.
+/// Adds the attempted action to an error, and distinguishes what the machine lacks from a failure.
 pub trait Needed<T> {
     /// The value, if the machine has `what`.
     fn needed(self, what: &str) -> Result<T, Failure>;
@@ -49,7 +47,7 @@ impl<T> Needed<T> for io::Result<T> {
     }
 }
 
-/// How a wait ends when its time is over.
+/// How a wait ends on timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
     /// With this result.
@@ -58,36 +56,36 @@ pub enum Ends {
     By(i32),
 }
 
-/// The place of a probe.
+/// The context of a probe.
 #[derive(Debug)]
 pub struct Bench {
-    /// The order that is being carried out.
+    /// The order being carried out.
     pub order: u32,
     /// The timeline that the probe is in.
     pub timeline: &'static Timeline,
-    /// How it was started: the program and its arguments up to the probe's name.
+    /// The command line that started it, up to the probe's name.
     pub prefix: Vec<String>,
 }
 
 impl Bench {
-    /// A place for one order.
+    /// A context for one order.
     #[must_use]
     pub fn new(order: u32, timeline: &'static Timeline, prefix: Vec<String>) -> Self {
         Self { order, timeline, prefix }
     }
 
-    /// How long a wait is to last, in virtual nanoseconds.
+    /// The requested length of a wait, in virtual nanoseconds.
     #[must_use]
     pub fn ask(&self) -> i64 {
         self.timeline.ask
     }
 
-    /// Tells the harness.
+    /// Sends a message to the harness.
     pub fn say(&self, what: What) {
         say(&Message { order: self.order, what });
     }
 
-    /// Makes a wait of `ask` on a clock: the call gets the length, relative.
+    /// Makes a wait of `ask` on a clock, passing the relative length to the call.
     pub fn relative<T>(
         &self,
         ends: Ends,
@@ -99,7 +97,7 @@ impl Bench {
         self.timed(libc::CLOCK_MONOTONIC, self.ask(), ends, |_| call(timespec(self.ask())))
     }
 
-    /// Makes a wait for an instant in `ask` on a clock: the call gets that instant.
+    /// Makes a wait for the instant `ask` ahead on a clock, passing the instant to the call.
     pub fn absolute<T>(
         &self,
         clock: i32,
@@ -112,8 +110,8 @@ impl Bench {
         self.timed(clock, self.ask(), ends, |now| call(timespec(now + self.ask())))
     }
 
-    /// Makes a wait that should last `asked`, measured on a clock; the call gets that
-    /// clock's reading at its start.
+    /// Makes a wait that should last `asked`, measured on a clock; the call gets that clock's
+    /// reading at its start.
     pub fn timed<T>(
         &self,
         clock: i32,
@@ -141,8 +139,8 @@ impl Bench {
         }
     }
 
-    /// Lets `passing` pass after `start`, and compares what a clock says of it with what
-    /// `left` says is left of `whole`, which started then.
+    /// Lets `passing` pass after `start`, and compares the time passed on a clock with `whole`
+    /// minus the remaining time reported by `left`. `whole` began at `start`.
     pub fn consumed(
         &self,
         passing: i64,
@@ -160,8 +158,8 @@ impl Bench {
         Ok(Outcome::Length { right: passed, shown: whole - left, passed })
     }
 
-    /// Compares what a call says is left of a wait of [`Bench::whole`] that was cut short
-    /// with what had not passed; `wait` returns that, unless it ended otherwise.
+    /// Compares the remaining time that a call reports for an interrupted wait of [`Bench::whole`]
+    /// with the time that had not passed; `wait` returns the former, unless it ended otherwise.
     pub fn remaining(&self, wait: impl FnOnce() -> io::Result<Result<i64, String>>) -> Answer {
         self.say(What::Begin);
         let begun = sys::clock(libc::CLOCK_MONOTONIC)?;
@@ -174,21 +172,21 @@ impl Bench {
         })
     }
 
-    /// How long waits are to last that are cut short. Both this and [`Bench::cut`] leave
-    /// a busy machine as much time as a wait.
+    /// The length of waits that are cut short. Both this and [`Bench::cut`] give a busy machine as
+    /// much time as a wait.
     #[must_use]
     pub fn whole(&self) -> i64 {
         4 * self.ask()
     }
 
-    /// When they are cut short: late enough to tell what is left from what would be left
-    /// by another clock.
+    /// When they are cut short: late enough to distinguish the remaining time from that on another
+    /// clock.
     #[must_use]
     pub fn cut(&self) -> i64 {
         3 * self.ask()
     }
 
-    /// Runs something beside the probe to cut a wait short.
+    /// Runs something in parallel to the probe to cut a wait short.
     pub fn cutting<T: Send + 'static>(
         &self,
         run: impl FnOnce() -> T + Send + 'static,
@@ -200,8 +198,7 @@ impl Bench {
         })
     }
 
-    /// What to say of something that was found to be as the timeline is; `wall` if it
-    /// goes by the wall clock.
+    /// The outcome for something found to follow the timeline; `wall` if it uses the wall clock.
     #[must_use]
     pub fn agrees(&self, wall: bool, detail: String) -> Outcome {
         let seen = if self.timeline.changes(wall) { Seen::Virtual } else { Seen::Both };
@@ -209,23 +206,23 @@ impl Bench {
     }
 }
 
-/// Sleeps so many virtual nanoseconds.
+/// Sleeps for this many virtual nanoseconds.
 pub fn sleep(ns: i64) {
     let mut left = timespec(ns);
     // SAFETY: the kernel reads and writes one timespec.
     while unsafe { libc::nanosleep(&raw const left, &raw mut left) } == -1 {}
 }
 
-/// Something that was found to be wrong.
+/// The outcome for something found to be wrong.
 #[must_use]
 pub fn wrong(detail: String) -> Outcome {
     Outcome::Seen(Seen::Neither, detail)
 }
 
-/// Writes a message in one piece.
+/// Writes a message with a single write.
 pub fn say(message: &Message) {
     let mut line = serde_json::to_string(message).expect("messages are plain data");
     line.push('\n');
-    // Nobody is left to be told if the harness is gone.
+    // If the harness is gone, there is no reader.
     let _ = io::stdout().lock().write_all(line.as_bytes()).and_then(|()| io::stdout().flush());
 }

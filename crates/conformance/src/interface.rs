@@ -1,92 +1,92 @@
-//! What one line of the output is about.
+//! The subject of one line of the output.
 
 use crate::bench::Answer;
 use crate::bench::Bench;
 use crate::timelines::Under;
 
-/// A way to read, wait for, set or otherwise meet time, and its test.
+/// A way to read, wait for, set or otherwise use time, and its test.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
-    /// What the output calls it.
+    /// Its name in the output.
     pub name: &'static str,
-    /// The system calls of `eigentime_calls::ROWS` that it is a test of.
+    /// The system calls of `eigentime_calls::ROWS` that it tests.
     pub rows: &'static [&'static str],
-    /// What is said of it.
+    /// The claim about it.
     pub claim: Claim,
-    /// Does it go by the wall clock (or else by one that only a rate changes)?
+    /// Whether it uses the wall clock (or else a clock that only a rate changes).
     pub wall: bool,
-    /// How it is tried.
+    /// Its test.
     pub test: Test,
-    /// Where it is tried.
+    /// The timelines in which it is tested.
     pub under: Under,
 }
 
-/// What is said of an interface; the test is whether that is so.
+/// The claim about an interface, which the test checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It goes by the timeline.
+    /// It follows the timeline.
     Follows,
-    /// It goes by the host, as `NOT_VIRTUALIZED` says under this name.
+    /// It follows the host, as stated in `NOT_VIRTUALIZED` under this name.
     Host(&'static str),
-    /// It goes by the host on purpose, as `NOT_VIRTUALIZED` says under this name.
+    /// It follows the host on purpose, as stated in `NOT_VIRTUALIZED` under this name.
     Alone(&'static str),
-    /// It goes by the host as [`Claim::Host`] for a reason given here, since the
-    /// table of the calls has no word for it.
+    /// It follows the host like [`Claim::Host`], for a reason given here because `NOT_VIRTUALIZED`
+    /// does not list it.
     Unlisted(&'static str),
 }
 
-/// How an interface is tried.
+/// The test of an interface.
 #[derive(Clone, Copy, Debug)]
 pub enum Test {
     /// It shows an instant, which is compared with the host's.
     Reading(Reading),
-    /// A probe, in a process of its own.
+    /// A probe in its own process.
     Probe(fn(&Bench) -> Answer),
-    /// A probe that sets the timeline's wall clock: alone, and last.
+    /// A probe that sets the timeline's wall clock: it runs alone and last.
     Setter(fn(&Bench) -> Answer),
-    /// There is none, for this reason.
+    /// No test, for this reason.
     None(&'static str),
 }
 
-/// Something that shows an instant.
+/// A reading of an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// Reads it; `None` where this machine does not have it.
+    /// Reads it; `None` if this machine does not have it.
     pub read: fn() -> Option<i64>,
-    /// The line of the table whose reading on the host says what this should be
-    /// there, if that is not its own: one that shows more exactly the same time.
+    /// The line of the table whose host reading determines the expected value, if not its own: a
+    /// more precise reading of the same time.
     pub like: Option<&'static str>,
-    /// What it counts from.
+    /// Its epoch.
     pub epoch: Epoch,
-    /// The most by which it lags behind its clock, in its own unit.
+    /// The maximum lag behind its clock, in its own unit.
     pub grain: Grain,
 }
 
-/// What a reading counts from, which says where it starts in a timeline.
+/// The epoch of a reading, which determines its start in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Epoch {
     /// 1970: the wall clock.
     Wall,
-    /// As CLOCK_MONOTONIC.
+    /// The epoch of CLOCK_MONOTONIC.
     Monotonic,
-    /// As CLOCK_BOOTTIME.
+    /// The epoch of CLOCK_BOOTTIME.
     Boot,
-    /// It is the date of the machine's start, and does not move.
+    /// None: it is the date of the machine's boot, and constant.
     BootDate,
-    /// Something of its own: only how fast it moves counts.
+    /// Its own: only its speed is checked.
     Own,
-    /// It is no time at all and must be the same as on the host.
+    /// None: it is not a time, and must be the same as on the host.
     Fixed,
 }
 
-/// How exactly a reading follows its clock.
+/// The precision with which a reading follows its clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
-    /// As exactly as can be measured here.
+    /// As precise as can be measured here.
     Fine,
-    /// It moves with the kernel's tick, of up to 10 ms.
+    /// It advances with the kernel's tick, of up to 10 ms.
     Tick,
-    /// It is cut to so many nanoseconds.
+    /// It is truncated to this many nanoseconds.
     Cut(i64),
 }
 
@@ -103,8 +103,7 @@ impl Interface {
         }
     }
 
-    /// Something that follows the timeline, with a probe that tries it where time
-    /// passes.
+    /// An interface that follows the timeline, with a probe that tests it where time passes.
     pub const fn probe(name: &'static str, probe: fn(&Bench) -> Answer) -> Self {
         Self {
             name,
@@ -116,7 +115,7 @@ impl Interface {
         }
     }
 
-    /// Something that has no test, for this reason.
+    /// An interface without a test, for this reason.
     pub const fn untested(name: &'static str, listed: &'static str, why: &'static str) -> Self {
         Self {
             name,
@@ -128,7 +127,7 @@ impl Interface {
         }
     }
 
-    /// Something that sets the wall clock.
+    /// An interface that sets the wall clock.
     pub const fn setter(name: &'static str, probe: fn(&Bench) -> Answer) -> Self {
         Self {
             name,
@@ -140,37 +139,37 @@ impl Interface {
         }
     }
 
-    /// It goes by the host, for a reason that `NOT_VIRTUALIZED` has no entry for.
+    /// Claims that it follows the host, for a reason that is not in `NOT_VIRTUALIZED`.
     pub const fn host_because(self, reason: &'static str) -> Self {
         Self { claim: Claim::Unlisted(reason), ..self }
     }
 
-    /// It is a test of these calls.
+    /// Sets the calls that it tests.
     pub const fn of(self, rows: &'static [&'static str]) -> Self {
         Self { rows, ..self }
     }
 
-    /// It goes by the wall clock.
+    /// Marks it as using the wall clock.
     pub const fn on_wall(self) -> Self {
         Self { wall: true, ..self }
     }
 
-    /// It is tried under these timelines.
+    /// Sets the timelines in which it is tested.
     pub const fn under(self, under: Under) -> Self {
         Self { under, ..self }
     }
 
-    /// It goes by the host, and `NOT_VIRTUALIZED` says so under this name.
+    /// Claims that it follows the host, as stated in `NOT_VIRTUALIZED` under this name.
     pub const fn host(self, listed: &'static str) -> Self {
         Self { claim: Claim::Host(listed), ..self }
     }
 
-    /// It goes by the host on purpose, and `NOT_VIRTUALIZED` says so under this name.
+    /// Claims that it follows the host on purpose, as stated in `NOT_VIRTUALIZED` under this name.
     pub const fn alone(self, listed: &'static str) -> Self {
         Self { claim: Claim::Alone(listed), ..self }
     }
 
-    /// The reason why it goes by the host, if it does.
+    /// The reason why it follows the host, if it does.
     #[must_use]
     pub fn reason(&self) -> Option<&'static str> {
         match self.claim {

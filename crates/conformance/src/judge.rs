@@ -1,24 +1,24 @@
-//! From measurements to verdicts: arithmetic only, so that it can be tested.
+//! Derives verdicts from measurements: arithmetic only, so that it can be tested.
 
 use serde::{Deserialize, Serialize};
 
 use crate::interface::Claim;
 
-/// Which clock a measurement agrees with.
+/// The clock that a measurement agrees with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Seen {
-    /// The timeline's, and not what it would be without translation.
+    /// The timeline's, and not the untranslated one.
     Virtual,
-    /// What it would be without translation, and not the timeline's.
+    /// The untranslated one, and not the timeline's.
     Host,
-    /// Both: here they do not differ.
+    /// Both: they do not differ here.
     Both,
-    /// None of them.
+    /// Neither.
     Neither,
 }
 
 impl Seen {
-    /// From the two answers.
+    /// Combines the two comparisons.
     #[must_use]
     pub fn of(is_virtual: bool, is_host: bool) -> Self {
         match (is_virtual, is_host) {
@@ -31,7 +31,7 @@ impl Seen {
 }
 
 impl Seen {
-    /// What two measurements of the same thing say together.
+    /// Combines two measurements of the same thing.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -42,32 +42,32 @@ impl Seen {
     }
 }
 
-/// What is said about an interface in a timeline.
+/// The verdict on an interface in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Verdict {
-    /// It follows the timeline, by Eigentime's doing.
+    /// It follows the timeline because Eigentime translates it.
     #[serde(rename = "translated")]
     Translated,
-    /// It is right by itself.
+    /// It is right without translation.
     #[serde(rename = "native")]
     Native,
-    /// It goes by the host's time.
+    /// It follows the host's time.
     #[serde(rename = "not virtualized")]
     NotVirtualized,
-    /// This machine lacks what it takes to try it.
+    /// This machine lacks something that the test needs.
     #[serde(rename = "skipped")]
     Skipped,
-    /// It is not as it is said to be.
+    /// It contradicts its claim.
     #[serde(rename = "FAILED")]
     Failed,
 }
 
 impl Verdict {
-    /// All, in the order of the summary.
+    /// All verdicts, in the order of the summary.
     pub const ALL: [Self; 5] =
         [Self::Translated, Self::Native, Self::NotVirtualized, Self::Skipped, Self::Failed];
 
-    /// What the output calls it.
+    /// Its name in the output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Verdict {
         }
     }
 
-    /// What to say of an interface of which this is claimed and that was seen.
+    /// The verdict for an interface with this claim and this finding.
     #[must_use]
     pub fn of(claim: Claim, seen: Seen) -> Self {
         match (claim, seen) {
@@ -91,15 +91,15 @@ impl Verdict {
     }
 }
 
-/// How far a wait may be off and still count: a noisy machine makes waits longer.
+/// The accepted deviation of a wait, as a factor: a noisy machine makes waits longer.
 pub const WAIT_SLACK: f64 = 10.0;
-/// How far a length that was read, not waited for, may be off and still count.
+/// The accepted deviation of a length that was read, not waited for, as a factor.
 pub const LENGTH_SLACK: f64 = 2.0;
-/// By how much a wait may be shorter than asked, since the clock that it is waited on
-/// is not the one that it is measured by.
+/// The fraction by which a wait may be too short, since the clock of the wait is not the one that
+/// measures it.
 const SHORTER: f64 = 0.01;
 
-/// Which of two lengths a length is nearer to, as ratios go. `None` is a length that it
+/// Determines which of two lengths a length is nearer to, as a ratio. `None` is a length that it
 /// cannot have: a wait that would never end, or not even start.
 #[must_use]
 pub fn nearer(length: f64, to_virtual: Option<f64>, to_host: Option<f64>, slack: f64) -> Seen {
@@ -117,9 +117,9 @@ pub fn nearer(length: f64, to_virtual: Option<f64>, to_host: Option<f64>, slack:
     }
 }
 
-/// Judges a wait of `asked` that lasted `passed` on its own clock and `host` on the
-/// host's, in a timeline of this rate; `elsewhere` if the deadline lay where the host's
-/// clock never comes in time (which nothing but that shows at the host's rate).
+/// Judges a wait of `asked` that lasted `passed` on its own clock and `host` on the host's, in a
+/// timeline of this rate; `elsewhere` if the host's clock does not reach the deadline in time (the
+/// only observable difference at the host's rate).
 #[must_use]
 pub fn wait(asked: f64, passed: f64, host: f64, rate: f64, elsewhere: bool) -> Seen {
     let untranslated = (!elsewhere || rate != 1.0).then_some(asked);
@@ -131,17 +131,17 @@ pub fn wait(asked: f64, passed: f64, host: f64, rate: f64, elsewhere: bool) -> S
     }
 }
 
-/// Values between which something must lie.
+/// An interval that something must lie in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// The least.
+    /// The lower bound.
     pub least: f64,
-    /// The most.
+    /// The upper bound.
     pub most: f64,
 }
 
 impl Span {
-    /// From the least to the greatest of some values.
+    /// The smallest interval around some values.
     #[must_use]
     pub fn around(values: &[f64]) -> Self {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -149,40 +149,40 @@ impl Span {
         Self { least, most }
     }
 
-    /// Wider by `below` and `above`.
+    /// The interval extended by `below` and `above`.
     #[must_use]
     pub fn widened(self, below: f64, above: f64) -> Self {
         Self { least: self.least - below, most: self.most + above }
     }
 
-    /// Does a value lie in it?
+    /// Whether it contains a value.
     #[must_use]
     pub fn has(self, value: f64) -> bool {
         self.least <= value && value <= self.most
     }
 }
 
-/// By how much the host's clocks may be slewed against one another.
+/// The maximum slew of the host's clocks against one another.
 const SLEW: f64 = 0.002;
 
-/// A reading that was made twice in a timeline, and the host's readings at the ends of
-/// the intervals in which it was made and in which the timeline began.
+/// A reading that was made twice in a timeline, and the host's readings at the ends of the
+/// intervals in which it was made and in which the timeline started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Readings {
     /// The two readings.
     pub shown: [f64; 2],
-    /// The host's, before and after each.
+    /// The host's readings before and after each.
     pub host: [[f64; 2]; 2],
-    /// The host's, before and after the timeline began.
+    /// The host's readings before and after the start of the timeline.
     pub began: [f64; 2],
-    /// Where the timeline's clock began, less where the host's was then, for both
-    /// ends of that interval; `None` if only the speed counts.
+    /// The start of the timeline's clock relative to the host's at that time, for both ends of that
+    /// interval; `None` if only the speed counts.
     pub ahead: Option<[f64; 2]>,
-    /// How far the kernel's namespace alone moves it.
+    /// The offset from the kernel's namespace alone.
     pub moved: f64,
     /// Virtual seconds per host second.
     pub rate: f64,
-    /// The most by which a reading lags.
+    /// The maximum lag of a reading.
     pub grain: f64,
 }
 
@@ -196,7 +196,7 @@ impl Readings {
         })
     }
 
-    /// Do they follow a clock of this rate that began this far ahead?
+    /// Whether they follow a clock of this rate that started this far ahead.
     fn follow(&self, rate: f64, ahead: Option<[f64; 2]>) -> bool {
         let [first, second] = self.host;
         let (least, most) = (second[0] - first[1], second[1] - first[0]);
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn waits_are_told_apart_on_a_noisy_machine() {
-        // Rate 10: a second by its own clock is a tenth of the host's.
+        // Rate 10: a second on its own clock is a tenth of the host's.
         assert_eq!(wait(S, 1.0 * S, 0.1 * S, 10.0, false), Seen::Virtual);
         assert_eq!(wait(S, 2.5 * S, 0.25 * S, 10.0, false), Seen::Virtual);
         assert_eq!(wait(S, 10.0 * S, 1.0 * S, 10.0, false), Seen::Host);
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(nearer(864_100.0, Some(100.0), Some(100.0), LENGTH_SLACK), Seen::Neither);
     }
 
-    /// Made 3 s apart, each within 2 ms; the timeline began within 50 ms.
+    /// Readings 3 s apart, each within 2 ms; the timeline started within 50 ms.
     fn readings(shown: [f64; 2], ahead: Option<[f64; 2]>, rate: f64) -> Readings {
         let host = [[100.1 * S, 100.102 * S], [103.1 * S, 103.102 * S]];
         let began = [100.0 * S, 100.05 * S];
@@ -294,13 +294,13 @@ mod tests {
     fn readings_follow_their_rate() {
         let at = |first: f64, second: f64| [first * S, second * S];
         let zero = Some([0.0; 2]);
-        // Began at 100.03.
+        // Started at 100.03.
         assert_eq!(readings(at(100.74, 130.74), zero, 10.0).judge(), Seen::Virtual);
         assert_eq!(readings(at(100.101, 103.101), zero, 10.0).judge(), Seen::Host);
         assert_eq!(readings(at(100.101, 103.101), zero, 1.0).judge(), Seen::Both);
         assert_eq!(readings(at(100.101, 118.0), zero, 10.0).judge(), Seen::Neither);
         assert_eq!(readings(at(100.03, 100.03), zero, 0.0).judge(), Seen::Virtual);
-        // Without a common epoch, the speed alone.
+        // Without a common epoch, only the speed counts.
         assert_eq!(readings(at(7.0, 37.0), None, 10.0).judge(), Seen::Virtual);
         assert_eq!(readings(at(7.0, 10.0), None, 10.0).judge(), Seen::Host);
     }

@@ -1,19 +1,19 @@
-//! `eigentime conformance`: tries every time-related interface on this machine and says
-//! what is translated, native, or not virtualized.
+//! `eigentime conformance`: tests every time-related interface on this machine and reports which
+//! are translated, native, or not virtualized.
 //!
-//! For each timeline of [`timelines::TIMELINES`], [`run`] starts `eigentime run` with
-//! this same program in it as its own probe ([`probe`]). Inside, each interface of the
-//! table in `probes` is tried in a process of its own; outside, the harness keeps the
-//! host's time of all that the probes say, and judges:
+//! For each timeline of [`timelines::TIMELINES`], [`run`] starts `eigentime run` with this same
+//! program in it as its own probe ([`probe`]). Inside, each interface of the table in `probes` is
+//! tested in its own process; outside, the harness records the host's time of every message from
+//! the probes, and judges:
 //!
-//! - a **wait** must not be shorter than asked by the timeline's clock, and must be
-//!   nearer to its length on the timeline than to the same length on the host, as
-//!   ratios go: rates of 10 and 1/10 leave a noisy machine much room;
-//! - a **reading** is made twice, seconds apart, and must have started where the
-//!   timeline started, and moved as fast;
-//! - what is said not to be virtualized must be found on host time.
+//! - a **wait** must not be shorter than asked on the timeline's clock, and must be nearer to its
+//!   length on the timeline than to the same length on the host, as a ratio: rates of 10 and 1/10
+//!   leave a noisy machine much room;
+//! - a **reading** is made twice, seconds apart, and must have the timeline's start and speed;
+//! - an interface claimed not to be virtualized must follow host time.
 //!
-//! What fails is tried again, alone, before it counts. No probe can reach the host's
+//! A failed test is repeated, alone, before it counts. No probe can set the host's clock: see
+//! `probes::sets`.
 //! clock: see `probes::sets`.
 
 mod bench;
@@ -38,27 +38,26 @@ use harness::Progress;
 use judge::Verdict;
 use timelines::Timeline;
 
-/// What to try, and how.
+/// What to test, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The `eigentime` executable, which makes the timelines.
+    /// The `eigentime` executable, which creates the timelines.
     pub eigentime: PathBuf,
-    /// The command that ends up in [`probe`], without a probe's name: a program and its
-    /// arguments.
+    /// The command that calls [`probe`], without a probe's name: a program and its arguments.
     pub probe: Vec<OsString>,
-    /// Print JSON instead of a table.
+    /// Whether to print JSON instead of a table.
     pub json: bool,
-    /// Try only interfaces with this text in their heading or name, in either case.
+    /// Selects the interfaces with this text in their heading or name, ignoring case.
     pub only: Option<String>,
 }
 
-/// Exit status: something is not as it is said to be.
+/// The exit status if a claim is wrong.
 const FAILED: i32 = 1;
-/// Exit status of a failure of our own, as of `eigentime run`.
+/// The exit status of a failure of our own, as of `eigentime run`.
 const BROKEN: i32 = 125;
 
-/// Tries everything and prints what was found. Returns the exit status: 0; 1 if
-/// something is not as it is said to be; 125 if nothing could be tried.
+/// Tests everything and prints the results. Returns the exit status: 0; 1 if a claim is wrong; 125
+/// if nothing could be tested.
 #[must_use]
 pub fn run(options: &Options) -> i32 {
     if probes::sets::in_timeline() {
@@ -87,12 +86,12 @@ pub fn run(options: &Options) -> i32 {
     if failed { FAILED } else { 0 }
 }
 
-/// What runs inside a timeline, or is started there. Returns the exit status.
+/// The part that runs inside a timeline, or is started there. Returns the exit status.
 ///
 /// - `serve TIMELINE`: carries out the harness's orders.
 /// - `clocks`: prints clocks, for a parent to compare.
 ///
-/// This process was started with `words`.
+/// `words` is the command line of this process.
 #[must_use]
 pub fn probe(name: &str, arguments: &[OsString], words: &[OsString]) -> i32 {
     match (name, arguments) {
@@ -117,16 +116,16 @@ pub fn probe(name: &str, arguments: &[OsString], words: &[OsString]) -> i32 {
     }
 }
 
-/// How this process was started, up to the name of its probe.
+/// The command line of this process, up to the name of its probe.
 fn own_command(name: &str, words: &[OsString]) -> Vec<String> {
     let words = words.iter().take_while(|word| *word != OsStr::new(name));
     words.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// How often progress is shown.
+/// The interval between progress updates.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Does something that takes long; on a terminal, shows how far it is.
+/// Does some work, and shows its progress on a terminal.
 fn with_progress<T>(work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     if !std::io::stderr().is_terminal() {

@@ -1,5 +1,5 @@
-//! What the probes inside a timeline tell the harness outside: one line of JSON per
-//! message, short enough to be written in one piece (PIPE_BUF).
+//! Messages from the probes inside a timeline to the harness outside: one line of JSON each, short
+//! enough to be written atomically (PIPE_BUF).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,55 +10,55 @@ use crate::judge::Seen;
 pub struct Message {
     /// The order that it answers; 0 for the greeting.
     pub order: u32,
-    /// What it says.
+    /// The contents.
     pub what: What,
 }
 
-/// What a message says.
+/// The contents of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum What {
     /// The probes are ready for orders.
     Ready,
     /// The wait starts now.
     Begin,
-    /// The wait ended just now; what it came to follows.
+    /// The wait has just ended; its result follows.
     End,
-    /// What the probe found out.
+    /// The finding of the probe.
     Found(Outcome),
-    /// The probe's process ended, with this status of `wait`.
+    /// The probe's process ended, with this wait status.
     Exit(i32),
 }
 
-/// What a probe found out.
+/// The finding of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// A wait of `asked` ended when `passed` had passed on its own clock (both in
-    /// nanoseconds). The harness knows how long it lasted on the host.
+    /// A wait of `asked` ended when `passed` had passed on its own clock (both in nanoseconds). The
+    /// harness knows its duration on the host.
     Waited {
-        /// What was asked for.
+        /// The requested time.
         asked: i64,
-        /// What passed.
+        /// The time that passed.
         passed: i64,
     },
-    /// A length of time, in nanoseconds: what it should be by the clock that it is
-    /// said to go by, and what it is.
+    /// A length of time, in nanoseconds: the expected one on the clock of its claim, and the actual
+    /// one.
     Length {
-        /// What it should be.
+        /// The expected length.
         right: i64,
-        /// What it is.
+        /// The actual length.
         shown: i64,
-        /// What passed on its clock between `Begin` and `End`; 0 if those were not said.
+        /// The time that passed on its clock between `Begin` and `End`; 0 if those were not sent.
         passed: i64,
     },
     /// All readings, in the order of the table.
     Readings(Vec<Option<i64>>),
-    /// The probe judged by itself.
+    /// The probe's own judgment.
     Seen(Seen, String),
-    /// A text that Eigentime must have written to the program's standard error by the
-    /// time that the timeline ends.
+    /// A text that Eigentime must have written to the program's standard error by the end of the
+    /// timeline.
     Noted(String),
-    /// This machine does not have it.
+    /// This machine does not have the interface.
     Skipped(String),
-    /// The probe did not come to a result.
+    /// The probe had no result.
     Broken(String),
 }

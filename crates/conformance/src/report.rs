@@ -1,4 +1,4 @@
-//! What is printed.
+//! The output.
 
 use std::fmt::Write;
 
@@ -8,35 +8,35 @@ use crate::judge::Verdict;
 use crate::probes::{self, GROUPS};
 use crate::timelines::TIMELINES;
 
-/// What was found about one interface in one timeline.
+/// The result for one interface in one timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Its number in the table.
     pub interface: usize,
     /// The timeline's number.
     pub timeline: usize,
-    /// What it is.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was measured.
+    /// The measurement.
     pub detail: String,
 }
 
 impl Record {
-    /// What was found.
+    /// Creates a record.
     #[must_use]
     pub fn new(interface: usize, timeline: usize, verdict: Verdict, detail: String) -> Self {
         Self { interface, timeline, verdict, detail }
     }
 }
 
-/// How many of each verdict there are.
+/// The number of each verdict.
 #[must_use]
 pub fn counts(records: &[Record]) -> [(Verdict, usize); Verdict::ALL.len()] {
     Verdict::ALL
         .map(|verdict| (verdict, records.iter().filter(|record| record.verdict == verdict).count()))
 }
 
-/// The release of the kernel that runs.
+/// The release of the running kernel.
 fn kernel() -> String {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
@@ -67,7 +67,7 @@ struct JsonResult<'a> {
     calls: &'static [&'static str],
 }
 
-/// All of it as JSON.
+/// Formats the results as JSON.
 #[must_use]
 pub fn json(records: &[Record]) -> String {
     let interfaces: Vec<_> = probes::all().collect();
@@ -98,16 +98,16 @@ pub fn json(records: &[Record]) -> String {
     text
 }
 
-/// What the words in the table mean.
+/// The meaning of the words in the table.
 const LEGEND: &str = "\
 translated: it follows the timeline; native: it is right by itself; not: it is not virtualized,
 for the reason below; an empty cell: trying it there would say nothing
 ";
 
-/// Columns of the verdicts.
+/// The width of a verdict's column.
 const COLUMN: usize = 12;
 
-/// All of it for people.
+/// Formats the results as a table.
 #[must_use]
 pub fn table(records: &[Record]) -> String {
     let mut text = format!("Linux {}. The timelines:\n", kernel());
@@ -137,7 +137,7 @@ fn interface_name(record: &Record) -> &'static str {
     probes::all().nth(record.interface).map_or("?", |(_, interface)| interface.name)
 }
 
-/// One heading, its lines, and the notes that belong to them.
+/// Writes one heading, its lines, and their notes.
 fn write_group(text: &mut String, name: &str, records: &[&Record], width: usize) {
     let _ = write!(text, "\n{name:<width$}");
     for timeline in &TIMELINES {
@@ -163,13 +163,13 @@ fn write_group(text: &mut String, name: &str, records: &[&Record], width: usize)
     }
 }
 
-/// Ends a line without blanks at its end.
+/// Ends a line without trailing spaces.
 fn trim_line(text: &mut String) {
     text.truncate(text.trim_end_matches(' ').len());
     text.push('\n');
 }
 
-/// A verdict, with the number of its note.
+/// A verdict with the number of its note.
 fn cell(record: &Record, notes: &mut Vec<String>) -> String {
     let name = record.verdict.name();
     let Some(note) = note(record) else { return name.into() };
@@ -177,12 +177,12 @@ fn cell(record: &Record, notes: &mut Vec<String>) -> String {
         notes.push(note);
         notes.len() - 1
     });
-    // The whole of it would be wider than all the rest; the note says it.
+    // The full name would be wider than everything else; the note contains it.
     let name = if record.verdict == Verdict::NotVirtualized { "not" } else { name };
     format!("{name} [{}]", number + 1)
 }
 
-/// What there is to say about a verdict.
+/// The note on a verdict.
 fn note(record: &Record) -> Option<String> {
     let interface = probes::all().nth(record.interface)?.1;
     match record.verdict {

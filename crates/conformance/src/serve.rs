@@ -1,5 +1,5 @@
-//! Inside a timeline: carries out the harness's orders, each in a process of its own, so
-//! that one that hangs, dies or changes itself takes nothing with it.
+//! The part inside a timeline: carries out the harness's orders, each in its own process, so that
+//! one that hangs, dies or changes itself does not affect the others.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,16 +14,16 @@ use crate::timelines::Timeline;
 /// An order of the harness, as a line: `run 12 3`, `read 13`, `end 12`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Try interface number `.1`; the answers carry number `.0`.
+    /// Test interface number `.1`; the answers carry number `.0`.
     Run(u32, usize),
     /// Make all readings.
     Read(u32),
-    /// Kill what carries out this order.
+    /// Kill the process of this order.
     End(u32),
 }
 
 impl Order {
-    /// As a line.
+    /// The order as a line.
     #[must_use]
     pub fn line(self) -> String {
         match self {
@@ -49,7 +49,7 @@ impl Order {
 struct Server {
     timeline: &'static Timeline,
     prefix: Vec<String>,
-    /// What runs: the process and the order that it carries out.
+    /// The running processes and their orders.
     running: Vec<(libc::pid_t, u32)>,
 }
 
@@ -122,14 +122,14 @@ impl Server {
         if process == 0 {
             self.carry_out(number, interface);
         }
-        // Also done by the child: whoever comes first.
+        // The child does this too; the first one counts.
         // SAFETY: only numbers are passed.
         unsafe { libc::setpgid(process, process) };
         self.running.push((process, number));
         Ok(())
     }
 
-    /// What a child does: one order, and then it ends.
+    /// Carries out one order in a child, and exits.
     fn carry_out(&self, number: u32, interface: Option<usize>) -> ! {
         let ended = 1u64 << (libc::SIGCHLD - 1);
         // SAFETY: only numbers and a set of this size are passed.
@@ -178,7 +178,7 @@ impl Server {
     }
 }
 
-/// Kills a probe and what it has started.
+/// Kills a probe and the processes that it started.
 fn kill(process: libc::pid_t) {
     // SAFETY: only numbers are passed; the group is the probe's own, or not there yet.
     unsafe {
@@ -187,7 +187,8 @@ fn kill(process: libc::pid_t) {
     }
 }
 
-/// All readings, by the number of their interface; `None` also for what is none.
+/// All readings, by the number of their interface; `None` also for interfaces that are not
+/// readings.
 #[must_use]
 pub fn readings() -> Vec<Option<i64>> {
     let reading = |test| match test {

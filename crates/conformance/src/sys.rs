@@ -1,5 +1,5 @@
-//! System calls as the kernel takes them: the interfaces under test are the kernel's,
-//! and the C library has its own ways to some of them.
+//! Raw system calls: the interfaces under test are the kernel's, and the C library implements some
+//! of them differently.
 
 use std::ffi::c_long;
 use std::io;
@@ -7,14 +7,13 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use crate::timelines::NS_PER_S;
 
-/// An argument of a system call: a number, or the address of something that outlives
-/// the call.
+/// An argument of a system call: a number, or the address of something that outlives the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Arg(usize);
 
 /// The null pointer.
 pub const NULL: Arg = Arg(0);
-/// The size of the kernel's signal set, which is not the C library's.
+/// The size of the kernel's signal set, which differs from the C library's.
 pub const SIGSET_BYTES: usize = 8;
 
 impl<T: ?Sized> From<&T> for Arg {
@@ -45,7 +44,7 @@ numbers!(i32, i64, u32, u64, usize);
 ///
 /// # Safety
 ///
-/// What the arguments point to must be what the kernel expects of that call.
+/// The arguments must point to what the kernel expects of that call.
 pub unsafe fn system_call<const N: usize>(number: c_long, args: [Arg; N]) -> io::Result<i64> {
     let mut all = [0; 6];
     for (to, from) in all.iter_mut().zip(args) {
@@ -65,9 +64,9 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// Takes over a descriptor that a call has just returned.
+/// Takes ownership of a descriptor that a call has just returned.
 pub fn descriptor(result: io::Result<i64>) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel has just made it, and nobody else knows of it.
+    // SAFETY: the kernel has just created it, and it has no other owner.
     result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
@@ -76,25 +75,25 @@ pub fn checked(result: i32) -> io::Result<i32> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Nanoseconds as the kernel takes them.
+/// Nanoseconds as a `timespec`.
 #[must_use]
 pub fn timespec(ns: i64) -> libc::timespec {
     libc::timespec { tv_sec: ns.div_euclid(NS_PER_S), tv_nsec: ns.rem_euclid(NS_PER_S) }
 }
 
-/// Nanoseconds as the kernel takes them where it counts microseconds.
+/// Nanoseconds as a `timeval`.
 #[must_use]
 pub fn timeval(ns: i64) -> libc::timeval {
     libc::timeval { tv_sec: ns.div_euclid(NS_PER_S), tv_usec: ns.rem_euclid(NS_PER_S) / 1000 }
 }
 
-/// In nanoseconds.
+/// A `timespec` in nanoseconds.
 #[must_use]
 pub fn nanos(time: libc::timespec) -> i64 {
     time.tv_sec * NS_PER_S + time.tv_nsec
 }
 
-/// In nanoseconds.
+/// A `timeval` in nanoseconds.
 #[must_use]
 pub fn micros(time: libc::timeval) -> i64 {
     time.tv_sec * NS_PER_S + time.tv_usec * 1000
@@ -108,7 +107,7 @@ pub fn clock(id: i32) -> io::Result<i64> {
     Ok(nanos(time))
 }
 
-/// Reads a clock by a system call, in nanoseconds.
+/// Reads a clock with a system call, in nanoseconds.
 pub fn raw_clock(id: i32) -> io::Result<i64> {
     let mut time = timespec(0);
     // SAFETY: the kernel writes one timespec.
@@ -116,8 +115,7 @@ pub fn raw_clock(id: i32) -> io::Result<i64> {
     Ok(nanos(time))
 }
 
-/// Blocks a signal in this thread and those that it starts, so that it can be waited
-/// for.
+/// Blocks a signal in this thread and those that it starts, so that it can be waited for.
 pub fn block(signal: i32) -> io::Result<()> {
     let set: u64 = 1 << (signal - 1);
     // SAFETY: the kernel reads a set of this size.
@@ -125,7 +123,7 @@ pub fn block(signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a blocked signal, forever.
+/// Waits for a blocked signal without a time limit.
 pub fn wait_for(signal: i32) -> io::Result<()> {
     let set: u64 = 1 << (signal - 1);
     loop {
@@ -141,7 +139,7 @@ pub fn wait_for(signal: i32) -> io::Result<()> {
 /// Does nothing, so that a signal interrupts without ending anything.
 extern "C" fn ignore(_signal: i32) {}
 
-/// Lets a signal interrupt calls and do nothing else.
+/// Makes a signal interrupt calls without other effects.
 pub fn let_interrupt(signal: i32) -> io::Result<()> {
     // SAFETY: all fields of a sigaction may be zero.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -151,14 +149,14 @@ pub fn let_interrupt(signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes writing to a pipe that nobody reads an error, whatever started this program.
+/// Makes writing to a pipe without a reader an error, whatever started this program.
 pub fn survive_broken_pipes() {
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
-/// CPU time that this process has used, in nanoseconds, as it was accounted: this is
-/// no clock and is never translated.
+/// The CPU time that this process has used, in nanoseconds, as accounted: it is not a clock and is
+/// never translated.
 pub fn used_cpu() -> io::Result<i64> {
     // SAFETY: all fields of a rusage may be zero.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

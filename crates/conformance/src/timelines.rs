@@ -1,4 +1,4 @@
-//! The timelines under which everything is tried.
+//! The timelines in which everything is tested.
 
 /// Nanoseconds per second.
 pub const NS_PER_S: i64 = 1_000_000_000;
@@ -6,10 +6,10 @@ pub const NS_PER_S: i64 = 1_000_000_000;
 pub const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_DAY: i64 = 86_400 * NS_PER_S;
 
-/// Where a timeline's wall clock starts.
+/// The start of a timeline's wall clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wall {
-    /// So many nanoseconds from the host's.
+    /// This many nanoseconds from the host's.
     Offset(i64),
     /// At this instant, in nanoseconds since 1970.
     Date(i64),
@@ -18,26 +18,26 @@ pub enum Wall {
 /// A timeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeline {
-    /// What the output calls it.
+    /// Its name in the output.
     pub name: &'static str,
-    /// The options of `eigentime run` that make it.
+    /// The options of `eigentime run` that create it.
     pub options: &'static [&'static str],
     /// Virtual seconds per host second.
     pub rate: f64,
-    /// Where its wall clock starts.
+    /// The start of its wall clock.
     pub wall: Wall,
     /// The offset of CLOCK_MONOTONIC, in nanoseconds.
     pub monotonic: i64,
     /// The offset of CLOCK_BOOTTIME, in nanoseconds.
     pub boottime: i64,
-    /// How long waits are asked to last there, in its own nanoseconds: long enough
-    /// to be told from the same number of host nanoseconds.
+    /// The requested length of waits, in its own nanoseconds: long enough to be distinguished from
+    /// the same number of host nanoseconds.
     pub ask: i64,
 }
 
 impl Timeline {
-    /// Do calls with a time on the wall clock (`wall`), or other calls, have to be
-    /// translated here? What the kernel's time namespace does is not translation.
+    /// Whether calls with a time on the wall clock (`wall`), or other calls, must be translated
+    /// here. The effect of the kernel's time namespace is not translation.
     #[must_use]
     pub fn changes(&self, wall: bool) -> bool {
         self.rate != 1.0 || (wall && self.wall != Wall::Offset(0))
@@ -49,14 +49,14 @@ impl Timeline {
         TIMELINES.iter().chain([&HOST]).find(|timeline| timeline.name == name)
     }
 
-    /// Does it need a time namespace?
+    /// Whether it needs a time namespace.
     #[must_use]
     pub fn needs_namespace(&self) -> bool {
         self.monotonic != 0 || self.boottime != 0
     }
 }
 
-/// No timeline: the host itself.
+/// The host itself, without a timeline.
 pub static HOST: Timeline = BASE;
 
 const BASE: Timeline = Timeline {
@@ -110,7 +110,7 @@ pub static TIMELINES: [Timeline; 5] = [
     },
 ];
 
-/// A choice of timelines.
+/// A set of timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Under(u8);
 
@@ -127,20 +127,20 @@ impl Under {
     pub const FROZEN: Self = Self(1 << 4);
     /// Both rates.
     pub const RATES: Self = Self::FAST.and(Self::SLOW);
-    /// Where time passes and the kernel's clocks are not moved.
+    /// The timelines in which time passes and the kernel's clocks are not moved.
     pub const MOVING: Self = Self::OFFSET.and(Self::RATES);
-    /// Where the wall clock is not the host's.
+    /// The timelines whose wall clock differs from the host's.
     pub const WALL: Self = Self::MOVING.and(Self::FROZEN);
-    /// All.
+    /// All timelines.
     pub const ALL: Self = Self::WALL.and(Self::NAMESPACE);
 
-    /// Both choices together.
+    /// The union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Is the timeline with this index in [`TIMELINES`] chosen?
+    /// Whether it contains the timeline with this index in [`TIMELINES`].
     #[must_use]
     pub fn has(self, timeline: usize) -> bool {
         self.0 & (1 << timeline) != 0

@@ -1,44 +1,44 @@
-//! What can stop a container from being started.
+//! The reasons why a container could not be started.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
-/// Why a container could not be started, and what would help.
+/// Why a container could not be started, with a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something could not be done with a file.
+    /// A file operation failed.
     #[error("cannot {action} {}: {cause}", .path.display())]
     File {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A call of the kernel failed.
+    /// A system call failed.
     #[error("cannot {action}: {}", .cause.desc())]
     System {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
-        /// The kernel's word.
+        /// The kernel's error.
         cause: Errno,
     },
-    /// The state directory has no place.
+    /// There is no location for the state directory.
     #[error(
         "neither HOME nor XDG_DATA_HOME says where containers and images can be kept\n\
          help: set EIGENTIME_STATE to a directory of your own"
     )]
     NoHome,
-    /// Others have a hand in the state directory.
+    /// Another user owns or can write the state directory.
     #[error(
         "{} belongs to another user or can be written by others\n\
          help: set EIGENTIME_STATE to a directory of your own", .0.display()
     )]
     NotOurs(PathBuf),
-    /// The kernel makes no user namespace.
+    /// The kernel refuses to create a user namespace.
     #[error(
         "a container needs a user namespace, and making one was refused ({})\n\
          help: allow them to ordinary users (sysctl user.max_user_namespaces, \
@@ -58,39 +58,39 @@ pub enum Error {
     NoTool {
         /// Its name.
         tool: &'static str,
-        /// What it is for.
+        /// Its purpose.
         purpose: &'static str,
-        /// The distribution's package that has it.
+        /// The distribution's package that contains it.
         package: &'static str,
     },
     /// A tool failed.
     #[error("{what}: {said}")]
     Tool {
-        /// What it was to do.
+        /// Its task.
         what: String,
-        /// What it said.
+        /// Its error output.
         said: String,
     },
-    /// A directory is no root file system.
+    /// A directory is not a usable root file system.
     #[error("--rootfs {}: {cause}\nhelp: name a directory that holds a system, such as debootstrap makes", .path.display())]
     NoRootfs {
-        /// As it was named.
+        /// The path as given.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         cause: io::Error,
     },
-    /// An image has no contents that can be understood.
+    /// The contents of an image are not understood.
     #[error("the image {reference} cannot be used: {reason}")]
     BadImage {
-        /// As it was named.
+        /// The reference as given.
         reference: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// There is no such image here.
+    /// There is no such image on this machine.
     #[error("there is no image {0} here\nhelp: `eigentime images` lists the images")]
     NoImage(String),
-    /// The beginning of a digest fits several images.
+    /// The beginning of a digest matches several images.
     #[error("the digests of several images begin with {0}\nhelp: write more of the digest")]
     Ambiguous(String),
     /// An image, or its write layer, is in use.
@@ -98,7 +98,7 @@ pub enum Error {
     InUse {
         /// The image, or its write layer.
         what: String,
-        /// What would help.
+        /// The remedy.
         help: &'static str,
     },
     /// The overlay could not be mounted.
@@ -108,11 +108,11 @@ pub enum Error {
         .lower.display(), .cause.desc(), .layers.display()
     )]
     Overlay {
-        /// The file system below.
+        /// The lower file system.
         lower: PathBuf,
-        /// Where the writes go.
+        /// The directory of the layers.
         layers: PathBuf,
-        /// The kernel's word.
+        /// The kernel's error.
         cause: Errno,
     },
     /// There is nothing to run.
@@ -126,21 +126,21 @@ pub enum Error {
          number"
     )]
     UnknownUser {
-        /// As it was asked for.
+        /// The request as given.
         asked: String,
         /// The table.
         table: &'static str,
-        /// What is not there.
+        /// The missing name.
         name: String,
     },
-    /// The user or group is not among the ids that there are.
+    /// The user or group is not among the available ids.
     #[error(
         "user '{asked}': this user may not use id {id} in a container\nhelp: have an administrator \
          add ranges to /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids), or run as \
          root"
     )]
     UnmappedUser {
-        /// As it was asked for.
+        /// The request as given.
         asked: String,
         /// The id.
         id: u32,
@@ -154,7 +154,7 @@ pub enum Error {
     NoLimit {
         /// The option that sets it.
         option: &'static str,
-        /// What prevents it.
+        /// The reason.
         reason: String,
     },
     /// The tool that connects a network is missing.
@@ -163,7 +163,7 @@ pub enum Error {
          help: apt-get install slirp4netns, or use --net host or --net none"
     )]
     NoSlirp,
-    /// The device by which a network is connected cannot be used.
+    /// The device that connects a network cannot be used.
     #[error(
         "--net private needs /dev/net/tun, which this user cannot use: {0}\n\
          help: chmod 0666 /dev/net/tun, as most distributions have it, or use --net host or --net none"
@@ -175,27 +175,27 @@ pub enum Error {
     /// The parent has ended.
     #[error("eigentime was killed before the container was started")]
     ParentGone,
-    /// The parent has not connected the network, and says why by itself.
+    /// The parent has not connected the network, and reports the reason itself.
     #[error("the container has no network")]
     NoConnection,
-    /// A volume's source is not there.
+    /// A volume's source does not exist.
     #[error("--volume {}: {cause}", .path.display())]
     NoVolume {
         /// The source.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The program is not in the container.
+    /// The program does not exist in the container.
     #[error("cannot run '{0}': there is no such program in the container")]
     NotFound(String),
     /// The program cannot be executed.
     #[error("cannot run '{0}': it is not an executable file in the container")]
     NotExecutable(String),
-    /// The bundle could not be described.
+    /// The bundle could not be generated.
     #[error("cannot describe the container to the runtime: {0}")]
     Bundle(String),
-    /// The timeline could not be made.
+    /// The timeline could not be created.
     #[error(transparent)]
     Timeline(#[from] eigentime_supervisor::Error),
     /// The runtime did not start the program.
@@ -204,18 +204,18 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err` on what is done with a file.
+    /// For `map_err` on a file operation.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::File { action, path, cause }
     }
 
-    /// For `map_err` on a call of the kernel.
+    /// For `map_err` on a system call.
     pub(crate) fn system(action: &'static str) -> impl FnOnce(Errno) -> Self {
         move |cause| Self::System { action, cause }
     }
 
-    /// The exit status by which `docker run` tells such a failure.
+    /// The exit status that `docker run` uses for such a failure.
     #[must_use]
     pub fn exit_status(&self) -> i32 {
         match self {

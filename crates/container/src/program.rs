@@ -1,4 +1,4 @@
-//! Programs that are installed, their versions, and how they are started.
+//! Installed programs, their versions, and how they are started.
 
 use std::env;
 use std::fmt;
@@ -14,12 +14,12 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
-/// Where programs are looked for when nobody says: engines start runtimes with hardly
-/// any environment. The last are where CRI-O's packages, k0s and k3s have theirs.
+/// The default search path for programs: engines start runtimes with almost no environment. The
+/// last entries are those of CRI-O's packages, k0s and k3s.
 pub(crate) const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:\
      /usr/libexec/crio:/var/lib/k0s/bin:/var/lib/rancher/k3s/data/current/bin";
 
-/// The program of this name: on PATH, or where system programs commonly are, which an
+/// Finds the program of this name on PATH, or in the usual directories of system programs, which an
 /// ordinary user's PATH often lacks.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -29,19 +29,19 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .find(|file| is_program(file))
 }
 
-/// Can this file be executed?
+/// Whether this file can be executed.
 pub fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Sees to it that the kernel ends the command when the thread ends that starts it.
+/// Makes the kernel kill the command when the thread that starts it ends.
 pub fn ends_with_caller(command: &mut Command) {
     let end = || prctl::set_pdeathsig(Signal::SIGKILL).map_err(io::Error::from);
     // SAFETY: it only makes a system call.
     unsafe { command.pre_exec(end) };
 }
 
-/// Hands a descriptor on to the command.
+/// Makes the command inherit a descriptor.
 pub(crate) fn inherits(command: &mut Command, descriptor: RawFd) {
     let keep = move || {
         // SAFETY: the caller's descriptor is open in the new process as well.
@@ -52,7 +52,7 @@ pub(crate) fn inherits(command: &mut Command, descriptor: RawFd) {
     unsafe { command.pre_exec(keep) };
 }
 
-/// A version: as it is printed, and as numbers that can be compared.
+/// A version: its text, and its numbers for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     text: String,
@@ -67,7 +67,7 @@ impl Version {
         Self::in_text(&String::from_utf8_lossy(&output.stdout))
     }
 
-    /// The first version in a text: a word of numbers and dots, with whatever comes behind.
+    /// The first version in a text: a word of numbers and dots, with any suffix.
     pub fn in_text(text: &str) -> Option<Self> {
         text.split_whitespace().find_map(|word| {
             let word = word.trim_start_matches('v').trim_end_matches(',');
@@ -80,7 +80,7 @@ impl Version {
         })
     }
 
-    /// Is it this one, or a later one?
+    /// Whether it is this version or a later one.
     pub fn is_at_least(&self, numbers: [u32; 3]) -> bool {
         self.numbers >= numbers
     }

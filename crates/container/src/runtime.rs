@@ -5,37 +5,37 @@ use std::path::{Path, PathBuf};
 
 use crate::program::{self, USUAL_PATH, Version, is_program};
 
-/// Those that are looked for, the first one first.
+/// The runtimes to look for, in order of preference.
 pub const KNOWN: [&str; 3] = ["runc", "crun", "youki"];
 
-/// No OCI runtime is there.
+/// There is no OCI runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
-    /// None of those that are known.
+    /// None of the known runtimes.
     #[error(
         "no OCI runtime is installed: neither runc nor crun nor youki is in {path}\n\
          help: install one (apt-get install runc), or name it"
     )]
     None {
-        /// Where they were looked for.
+        /// The directories that were searched.
         path: String,
     },
-    /// Not the one that was named.
+    /// Not the named runtime.
     #[error("there is no OCI runtime {0}\nhelp: install it, or name another one")]
     Named(String),
 }
 
-/// Names the runtime where nobody else does, as in the environment of an engine's daemon.
+/// The variable that names the runtime if nothing else does, as in the environment of an engine's
+/// daemon.
 pub const VARIABLE: &str = "EIGENTIME_OCI_RUNTIME";
 
-/// The name or path of the runtime that is asked for: this one, else what the environment
-/// says.
+/// The requested name or path of the runtime: this one, or else that of the environment.
 #[must_use]
 pub fn asked_for(named: Option<String>) -> Option<String> {
     named.or_else(|| env::var(VARIABLE).ok())
 }
 
-/// Finds the runtime that is named, by a path or a name; else the first that is known.
+/// Finds the named runtime, by path or name; without a name, the first known one.
 ///
 /// # Errors
 ///
@@ -53,14 +53,12 @@ pub fn find(named: Option<&str>) -> Result<PathBuf, Missing> {
     }
 }
 
-/// The first version of each runtime that makes the time namespaces that a bundle asks
-/// for, with their offsets (runc's pull request 3876, crun's release notes, youki's pull
-/// request 3550).
+/// The first version of each runtime that creates the time namespaces requested by a bundle, with
+/// their offsets (runc's pull request 3876, crun's release notes, youki's pull request 3550).
 const MAKE_TIME_NAMESPACES: [(&str, [u32; 3]); 3] =
     [("runc", [1, 2, 0]), ("crun", [1, 8, 4]), ("youki", [0, 7, 0])];
 
-/// Does this runtime make time namespaces itself? One that is not known is not trusted
-/// to.
+/// Whether this runtime creates time namespaces itself. Unknown runtimes are assumed not to.
 pub fn makes_time_namespaces(runtime: &Path, version: Option<&Version>) -> bool {
     let name = runtime.file_name().and_then(|name| name.to_str());
     MAKE_TIME_NAMESPACES.iter().any(|(known, first)| {
@@ -68,7 +66,7 @@ pub fn makes_time_namespaces(runtime: &Path, version: Option<&Version>) -> bool 
     })
 }
 
-/// The same of a runtime that has to be asked for its version first.
+/// Like [`makes_time_namespaces`], but asks the runtime for its version first.
 #[must_use]
 pub fn enters_time_namespaces(runtime: &Path) -> bool {
     makes_time_namespaces(runtime, Version::of(runtime).as_ref())

@@ -1,5 +1,5 @@
-//! The clocks that a container's bundle asks for: annotations, and environment variables where
-//! they are trusted, since an image may bring them along.
+//! The clocks that a container's bundle requests: in annotations, and in environment variables
+//! where they are trusted, since an image may contain them.
 
 use std::collections::HashMap;
 
@@ -7,28 +7,28 @@ use eigentime_supervisor::ClockRequest;
 pub use eigentime_supervisor::clock_request::{ANNOTATION, VARIABLE, Wrong};
 use eigentime_supervisor::clock_request::{Form, Key};
 
-/// What a container's bundle asks for.
+/// The settings in a container's bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// What it asks for.
+    /// The requested clocks.
     pub request: ClockRequest,
-    /// Variables that are settings and do not count, since the environment is not trusted.
+    /// Variables that are settings but are ignored, since the environment is not trusted.
     pub ignored: Vec<String>,
 }
 
 impl Settings {
-    /// Is there nothing to do?
+    /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.request.clocks().is_none() && self.request.timeline.is_none()
     }
 
-    /// What annotations and environment variables ask for. An annotation counts more than
-    /// the variable of the same name; variables count only if the environment is trusted.
+    /// Parses annotations and environment variables. An annotation takes precedence over the
+    /// variable of the same name; variables count only if the environment is trusted.
     ///
     /// # Errors
     ///
-    /// If a setting is unknown, or makes no sense.
+    /// If a setting is unknown or invalid.
     pub fn parse<'a>(
         annotations: impl IntoIterator<Item = (&'a str, &'a str)>,
         variables: impl IntoIterator<Item = &'a str>,
@@ -51,7 +51,7 @@ impl Settings {
                         settings.take(&mut forms, key, Form::Variable, value)?;
                     }
                 }
-                // What is no setting is for somebody else.
+                // Other variables are not settings.
                 Some(Err(_)) => {}
                 Some(Ok(_)) => settings.ignored.push(name.to_owned()),
             }

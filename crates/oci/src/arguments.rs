@@ -1,22 +1,22 @@
-//! What an engine calls the runtime with. Only as much is understood as is needed: the
-//! verb, the bundle, the container and where failures are written; all of it goes on to
+//! The command line with which an engine calls the runtime. Only the necessary parts are parsed:
+//! the verb, the bundle, the container and the destination of failures. Everything is passed on to
 //! the real runtime.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
-/// The options of our own: which runtime to hand over to, and whether the environment that an
-/// image may bring along counts.
+/// Our own options: the runtime to hand over to, and whether to trust the environment, which an
+/// image may set.
 const RUNTIME: &str = "--eigentime-runtime";
 const TRUST: &str = "--eigentime-trust-environment";
-/// By which clocks a restored container goes on.
+/// The clocks of a restored container.
 const POLICY: &str = "--eigentime-policy";
 
-/// What options of our own begin with.
+/// The prefix of our own options.
 const OWN: &str = "--eigentime-";
 
-/// An option of runc, crun and youki: its names, and whether a value follows.
+/// An option of runc, crun and youki: its names, and whether it takes a value.
 type Known = (&'static [&'static str], bool);
 
 const FLAG: bool = false;
@@ -116,7 +116,7 @@ const RESTORE: &[Known] = &[
     (&["--ext-unix-sk"], FLAG),
     (&["--shell-job"], FLAG),
     (&["--file-locks"], FLAG),
-    // containerd has it with one dash, which runc understands, too.
+    // containerd writes it with one dash, which runc accepts, too.
     (&["--no-subreaper", "-no-subreaper"], FLAG),
     (&["--no-pivot"], FLAG),
     (&["--auto-dedup"], FLAG),
@@ -128,11 +128,11 @@ const IMAGES: &str = "--image-path";
 const LAZY_PAGES: &str = "--lazy-pages";
 const PRE_DUMP: &str = "--pre-dump";
 
-/// Where runtimes put the images, if nothing else is said.
+/// The default directory for checkpoint images.
 const USUAL_IMAGES: &str = "checkpoint";
 
-/// An option of which it is not known whether a value follows: what comes behind it could be
-/// taken for something else, and a container be started on the wrong clocks.
+/// An option that may or may not take a value: the next argument could be misinterpreted, and a
+/// container be started with the wrong clocks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown option {option}: it may or may not take a value\n\
@@ -143,77 +143,77 @@ pub struct Unknown {
     option: String,
 }
 
-/// What is asked of the runtime.
+/// The operation requested from the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// To make a container of a bundle.
+    /// Creates a container from a bundle.
     Create {
         /// The directory of the bundle.
         bundle: PathBuf,
         /// The configuration, if it is elsewhere.
         config: Option<PathBuf>,
-        /// The container's number.
+        /// The container's id.
         id: String,
     },
-    /// To start a program in a container.
+    /// Starts a program in a container.
     Exec {
-        /// The container's number.
+        /// The container's id.
         id: String,
         /// The file that describes the program.
         process: Option<PathBuf>,
     },
-    /// To write a container down.
+    /// Checkpoints a container.
     Checkpoint(Images),
-    /// To let one go on that was written down.
+    /// Restores a container from a checkpoint.
     Restore {
         /// The directory of the bundle.
         bundle: PathBuf,
-        /// What was written.
+        /// The checkpoint images.
         images: Images,
     },
-    /// Something that does not concern us.
+    /// An operation that does not concern us.
     Other,
-    /// Something that cannot be understood.
+    /// A command line that is not understood.
     Unclear(Unknown),
 }
 
-/// What is written down of a container.
+/// The checkpoint images of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// The container's number.
+    /// The container's id.
     pub id: String,
     /// The directory.
     pub directory: PathBuf,
-    /// Are its pages written, or read, later?
+    /// Whether its pages are written or read later.
     pub lazy: bool,
-    /// Is only its memory written, while it runs?
+    /// Whether only its memory is written, while it runs.
     pub pre_dump: bool,
 }
 
 /// A call of the runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// What is asked.
+    /// The requested operation.
     pub verb: Verb,
-    /// Where failures are written.
+    /// The file to which failures are written.
     pub log: Option<PathBuf>,
-    /// Where the runtime keeps its containers, if that is said.
+    /// The directory in which the runtime keeps its containers, if given.
     root: Option<PathBuf>,
-    /// Are they written as JSON?
+    /// Whether failures are written as JSON.
     pub log_is_json: bool,
-    /// The runtime to hand over to, if it is named.
+    /// The runtime to hand over to, if named.
     pub runtime: Option<String>,
-    /// Does the container's environment count?
+    /// Whether the container's environment is trusted.
     pub trusts_environment: bool,
-    /// By which clocks a restored container goes on, if that is said.
+    /// The clocks of a restored container, if given.
     pub policy: Option<String>,
-    /// All arguments but those that are ours.
+    /// All arguments except our own.
     pub rest: Vec<OsString>,
 }
 
 impl Arguments {
-    /// Understands the arguments after the program's name. `Verb::Unclear` stands for those that
-    /// cannot be understood.
+    /// Parses the arguments after the program's name. Returns `Verb::Unclear` for arguments that
+    /// are not understood.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let Own { runtime, trusts_environment, policy, unknown, rest } = Own::take(arguments);
         let mut words = Words { left: &rest };
@@ -229,7 +229,7 @@ impl Arguments {
         Self { verb, log, root, log_is_json, runtime, trusts_environment, policy, rest }
     }
 
-    /// All arguments but those that are ours, with another directory for images.
+    /// All arguments except our own, with another directory for images.
     pub fn with_images(&self, directory: &Path) -> Vec<OsString> {
         let mut all = Vec::new();
         let mut words = self.rest.iter();
@@ -247,23 +247,23 @@ impl Arguments {
         all
     }
 
-    /// Where the runtime keeps its containers, as it is called by everybody; empty if that
-    /// is the usual place.
+    /// The canonical path of the directory in which the runtime keeps its containers; empty for the
+    /// default.
     pub fn root(&self) -> String {
         let Some(root) = &self.root else { return String::new() };
         let root = path::absolute(root).unwrap_or_else(|_| root.clone());
-        // It may still have to be made.
+        // It may not exist yet.
         let real = root.ancestors().find_map(|part| {
             let rest = root.strip_prefix(part).ok()?;
             Some(fs::canonicalize(part).ok()?.join(rest))
         });
-        // Without a rest, joining leaves a slash behind.
+        // Joining an empty rest leaves a slash at the end.
         let real = real.unwrap_or(root).display().to_string();
         real.trim_end_matches('/').to_owned()
     }
 }
 
-/// Options of our own, and all other arguments.
+/// Our own options, and all other arguments.
 #[derive(Default)]
 struct Own {
     runtime: Option<String>,
@@ -274,7 +274,7 @@ struct Own {
 }
 
 impl Own {
-    /// Takes the options that are ours from those before the verb.
+    /// Takes our own options from those before the verb.
     fn take(arguments: impl IntoIterator<Item = OsString>) -> Self {
         let mut own = Self::default();
         let mut arguments = arguments.into_iter();
@@ -297,7 +297,7 @@ impl Own {
                 let is_option = text.starts_with('-');
                 own.rest.push(argument);
                 if !is_option {
-                    // The verb; what follows is no option of ours, nor a global one.
+                    // The verb: neither our own nor global options follow it.
                     break;
                 }
                 if takes_value {
@@ -314,7 +314,7 @@ fn known(table: &'static [Known], option: &str) -> Option<Known> {
     table.iter().find(|(names, _)| names.contains(&option)).copied()
 }
 
-/// Arguments that are still to be understood.
+/// Arguments that remain to be parsed.
 struct Words<'a> {
     left: &'a [OsString],
 }
@@ -323,7 +323,7 @@ struct Words<'a> {
 struct Options<'a> {
     values: Vec<(&'a str, &'a OsStr)>,
     flags: Vec<&'a str>,
-    /// The first of which it is not known whether a value follows.
+    /// The first option for which it is unknown whether a value follows.
     unknown: Option<String>,
 }
 
@@ -334,7 +334,7 @@ impl<'a> Words<'a> {
         Some(first)
     }
 
-    /// The verb, with as much as is needed of what follows.
+    /// The verb, with the necessary parts of what follows.
     fn verb(&mut self) -> Result<Verb, Unknown> {
         let verb = self.next().and_then(OsStr::to_str).unwrap_or_default();
         let table = match verb {
@@ -365,7 +365,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The options up to the next word that is none.
+    /// The options up to the next word that is not an option.
     fn options(&mut self, table: &'static [Known]) -> Options<'a> {
         let mut found = Options { values: Vec::new(), flags: Vec::new(), unknown: None };
         while let Some(text) = self.left.first().map(|word| word.to_str().unwrap_or_default()) {
@@ -404,13 +404,13 @@ impl<'a> Words<'a> {
 /// Short options in one word.
 enum Short<'a> {
     Flags,
-    /// The last one has its value right behind it.
+    /// The last option is followed directly by its value.
     Value(&'static str, &'a str),
-    /// The last one has its value in the next word.
+    /// The value of the last option is in the next word.
     ValueFollows(&'static str),
 }
 
-/// Several short options in one word, or one with its value; `None` if any is not known.
+/// Parses several short options in one word, or one with its value; `None` if any is unknown.
 fn short<'a>(table: &'static [Known], text: &'a str) -> Option<Short<'a>> {
     let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     for (at, letter) in letters.char_indices() {
@@ -429,7 +429,7 @@ fn short<'a>(table: &'static [Known], text: &'a str) -> Option<Short<'a>> {
 }
 
 impl<'a> Options<'a> {
-    /// The value that counts: the last one.
+    /// The effective value, which is the last one.
     fn value(&self, names: &[&str]) -> Option<&'a OsStr> {
         self.values.iter().rev().find(|(name, _)| names.contains(name)).map(|(_, value)| *value)
     }

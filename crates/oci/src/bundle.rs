@@ -1,4 +1,4 @@
-//! What a bundle says of its container, and what is changed in it.
+//! The settings in a bundle, and the changes made to it.
 
 use std::fs;
 use std::io;
@@ -24,10 +24,10 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a document; one that was changed, and not put back since its supervisor was
-    /// killed, is put back first.
+    /// Reads a document. If it was changed, and its supervisor was killed before restoring it,
+    /// restores it first.
     pub fn read(path: &Path) -> Result<Self, Unusable> {
-        // The supervisor, which puts it back, is in another directory.
+        // The supervisor, which restores the file, has another working directory.
         let path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let text = is_regular(&path)
             .and_then(|()| replaced::put_back(&path))
@@ -41,7 +41,7 @@ impl Document {
         }
     }
 
-    /// What it asks for; its environment counts only if that is trusted.
+    /// The settings in the document; its environment counts only if trusted.
     pub fn settings(&self, trusts_environment: bool) -> Result<Settings, Wrong> {
         let annotations = self.value["annotations"].as_object().into_iter().flatten();
         let annotations = annotations.filter_map(|(name, value)| Some((&**name, value.as_str()?)));
@@ -54,26 +54,27 @@ impl Document {
         self.value["annotations"][name].as_str()
     }
 
-    /// From where a file of the container is mounted.
+    /// The source of the mount at a destination in the container.
     pub fn source_of(&self, destination: &str) -> Option<&Path> {
         let mounts = self.value["mounts"].as_array()?;
         let mount = mounts.iter().find(|mount| mount["destination"] == destination)?;
         mount["source"].as_str().map(Path::new)
     }
 
-    /// Is the container to have a namespace of this kind?
+    /// Whether the container will have a namespace of this kind.
     pub fn has_namespace(&self, kind: &str) -> bool {
         let namespaces = self.value["linux"]["namespaces"].as_array();
         namespaces.is_some_and(|all| all.iter().any(|namespace| namespace["type"] == kind))
     }
 
-    /// The namespaces of others that it is to join.
+    /// The existing namespaces that it will join.
     pub fn joined_namespaces(&self) -> Vec<PathBuf> {
         let namespaces = self.value["linux"]["namespaces"].as_array().into_iter().flatten();
         namespaces.filter_map(|one| one["path"].as_str().map(PathBuf::from)).collect()
     }
 
-    /// Does its seccomp profile notify a process of calls, which the kernel allows to one only?
+    /// Whether its seccomp profile notifies a process of calls, which the kernel allows for one
+    /// listener only.
     pub fn notifies(&self) -> bool {
         let profile = &self.value["linux"]["seccomp"];
         let rules = profile["syscalls"].as_array().into_iter().flatten();
@@ -81,14 +82,14 @@ impl Document {
         actions.any(|action| action == "SCMP_ACT_NOTIFY")
     }
 
-    /// Does its user namespace hold more than one user?
+    /// Whether its user namespace contains more than one user.
     pub fn maps_several_users(&self) -> bool {
         let maps = self.value["linux"]["uidMappings"].as_array().map_or(&[][..], Vec::as_slice);
         maps.len() > 1 || maps.iter().any(|map| map["size"].as_u64() > Some(1))
     }
 
-    /// Takes the time namespace out, which the runtime is started in, and, if they count, the
-    /// variables that are settings. Returns whether there were any.
+    /// Removes the time namespace, in which the runtime is started, and the variables that are
+    /// settings, if they are trusted. Returns whether the document has changed.
     pub fn take_ours(&mut self, trusts_environment: bool) -> bool {
         let before = self.value.clone();
         if let Some(Value::Array(variables)) = self.value.pointer_mut("/process/env")
@@ -105,7 +106,7 @@ impl Document {
         self.value != before
     }
 
-    /// The same for the description of a program that is started later.
+    /// Like [`Self::take_ours`], for the description of a program that is started later.
     pub fn take_variables(&mut self) -> bool {
         match self.value.get_mut("env") {
             Some(Value::Array(variables)) => take_variables(variables),
@@ -113,7 +114,7 @@ impl Document {
         }
     }
 
-    /// Puts the container into a time namespace that is there.
+    /// Puts the container into an existing time namespace.
     pub fn join_time_namespace(&mut self, path: &Path) {
         let namespace = serde_json::json!({ "type": "time", "path": path });
         if let Some(Value::Array(namespaces)) = self.value.pointer_mut("/linux/namespaces") {
@@ -121,12 +122,12 @@ impl Document {
         }
     }
 
-    /// Where it is.
+    /// The path of the document.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the document in place of what it was, which is kept.
+    /// Replaces the original file with the document, and keeps a copy of the original.
     pub fn replace(&self) -> Result<(), Unusable> {
         let text = serde_json::to_vec(&self.value).expect("a value is plain data");
         replaced::replace(&self.path, &text).map_err(|error| Unusable {
@@ -139,7 +140,7 @@ impl Document {
     }
 }
 
-/// What is no file can be read once only, and that is for the runtime.
+/// Anything other than a regular file may be readable only once, which is left to the runtime.
 fn is_regular(path: &Path) -> io::Result<()> {
     match fs::metadata(path)?.is_file() {
         true => Ok(()),
@@ -147,7 +148,7 @@ fn is_regular(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Takes the settings out of an environment. Returns whether there were any.
+/// Removes the settings from an environment. Returns whether there were any.
 fn take_variables(variables: &mut Vec<Value>) -> bool {
     let before = variables.len();
     let is_setting = |variable: &Value| {
@@ -175,7 +176,7 @@ mod tests {
         }
     }"#;
 
-    /// A file of a bundle in a directory of its own, which is removed in the end.
+    /// A file of a bundle in its own directory, which is removed at the end.
     struct Scratch(PathBuf);
 
     impl Scratch {

@@ -1,5 +1,5 @@
-//! Checkpoints of containers, which the real runtime makes with CRIU: what CRIU leaves out is done around
-//! that.
+//! Checkpoints of containers, which the real runtime creates with CRIU. This module handles what
+//! CRIU leaves out.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,10 +19,10 @@ use crate::failure::{self, Level};
 const COMPLETE: &str = "--eigentime-complete";
 const HOLD: &str = "--eigentime-hold";
 
-/// How CRIU's script calls this program.
+/// The options with which CRIU's script calls this program.
 const CALLS: Calls = Calls { complete: &[COMPLETE], hold: &[HOLD] };
 
-/// Does what CRIU's script asks for, if it is that which calls; the exit status.
+/// Performs the request of CRIU's script, if that is the caller; returns the exit status.
 pub fn called_by_criu(arguments: &[OsString]) -> Option<i32> {
     let [_, option, directory] = arguments else { return None };
     let done = match option.to_str()? {
@@ -36,11 +36,12 @@ pub fn called_by_criu(arguments: &[OsString]) -> Option<i32> {
     Some(i32::from(done.is_err()))
 }
 
-/// Lets the runtime write a container down, with its clocks. Returns if there are none to be written.
+/// Makes the runtime checkpoint a container, with its clocks. Returns if there are no clocks to
+/// save.
 pub fn dump(images: &Images, container: &Container, command: &[CString]) -> Result<(), String> {
     let timeline = container::timeline_of(container).map_err(|error| error.to_string())?;
     if timeline.is_none() && Criu::find(None).is_err() {
-        // It is the runtime's to say what it needs.
+        // The runtime reports what it needs.
         return Ok(());
     }
     if images.lazy {
@@ -57,7 +58,8 @@ pub fn dump(images: &Images, container: &Container, command: &[CString]) -> Resu
     end(status.map_err(|error| error.to_string())?)
 }
 
-/// Lets the runtime restore a container, by its clocks. Returns if it is to live by the host's.
+/// Makes the runtime restore a container, with its clocks. Returns if it must run on the host's
+/// clocks.
 pub fn restore(
     arguments: &Arguments,
     bundle: &Path,
@@ -70,7 +72,7 @@ pub fn restore(
     let settings =
         document.settings(arguments.trusts_environment).map_err(|wrong| wrong.to_string())?;
     let container = Container { name: engine::name_of(&document), ..container };
-    // Runtimes look for a relative directory from the bundle's.
+    // Runtimes resolve a relative directory from the bundle's.
     let in_bundle = bundle.join(&images.directory);
     let here = subject(&images.directory, &container);
     let subject = if here.has_clocks() { here } else { subject(&in_bundle, &container) };
@@ -121,7 +123,7 @@ fn runtime(command: &[CString]) -> Command {
     runtime
 }
 
-/// Ends as the runtime has ended.
+/// Exits with the status of the runtime.
 fn end(status: ExitStatus) -> ! {
     const KILLED: i32 = 128;
     let killed = || status.signal().map_or(crate::FAILED, |signal| KILLED + signal);

@@ -1,4 +1,4 @@
-//! What engines call their containers, and the sandboxes of their pods.
+//! The names that engines give to their containers, and the sandboxes of their pods.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::bundle::Document;
 
-/// Annotations in which engines tell a container's name.
+/// Annotations in which engines store a container's name.
 const ANNOTATIONS: [&str; 4] = [
     "io.kubernetes.cri.container-name",
     "io.kubernetes.container.name",
@@ -15,14 +15,14 @@ const ANNOTATIONS: [&str; 4] = [
     "nerdctl/name",
 ];
 
-/// Annotations in which engines tell Kubernetes' kind of container, and the number of its pod's
+/// Annotations in which engines store the Kubernetes container type and the id of the pod's
 /// sandbox: containerd's and CRI-O's.
 const PODS: [[&str; 2]; 2] = [
     ["io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"],
     ["io.kubernetes.cri-o.ContainerType", "io.kubernetes.cri-o.SandboxID"],
 ];
 
-/// The number of the sandbox in whose pod a container is to be. None for the sandbox itself.
+/// The id of the sandbox of a container's pod; `None` for the sandbox itself.
 pub fn sandbox_of(bundle: &Document) -> Option<&str> {
     let of = |[kind, sandbox]: &[&str; 2]| match bundle.annotation(kind) {
         Some("container") => bundle.annotation(sandbox),
@@ -41,7 +41,7 @@ pub fn name_of(bundle: &Document) -> Option<String> {
         .or_else(|| named_by_docker(bundle.source_of("/etc/hostname")?))
 }
 
-/// Podman and CRI-O tell it to their monitor, which called us: `conmon … -n NAME`.
+/// The name that Podman and CRI-O pass to their monitor, which called us: `conmon … -n NAME`.
 fn named_by_conmon() -> Option<String> {
     let parent = nix::unistd::getppid();
     let words = fs::read(format!("/proc/{parent}/cmdline")).ok()?;
@@ -54,7 +54,7 @@ fn named_by_conmon() -> Option<String> {
     words.get(at + 1).map(|name| name.clone().into_owned())
 }
 
-/// Docker keeps it beside the file that it mounts as /etc/hostname.
+/// The name that Docker stores beside the file that it mounts as /etc/hostname.
 fn named_by_docker(hostname: &Path) -> Option<String> {
     let text = fs::read(hostname.with_file_name("config.v2.json")).ok()?;
     let state: Value = serde_json::from_slice(&text).ok()?;

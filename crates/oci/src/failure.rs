@@ -1,5 +1,4 @@
-//! How engines are told what went wrong, or is not as somebody may expect: on standard error, and
-//! in the log file that they read.
+//! Reports failures and warnings to engines: on standard error, and in the log file that they read.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,12 +9,12 @@ use eigentime_timeline::{Nanos, VirtualInstant};
 
 use crate::arguments::Arguments;
 
-/// How bad it is, in the words of runc's log.
+/// The severity, in the words of runc's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// It failed.
+    /// The operation failed.
     Error,
-    /// It goes on.
+    /// The operation continues.
     Warning,
 }
 
@@ -28,12 +27,12 @@ impl Level {
     }
 }
 
-/// Tells it wherever the engine may look.
+/// Reports a reason wherever the engine may look.
 pub fn tell(arguments: &Arguments, level: Level, reason: &str) {
     eprintln!("eigentime-oci: {reason}");
     let Some(log) = &arguments.log else { return };
     let line = line(level, reason, &now(), arguments.log_is_json);
-    // Where that cannot be written, it stands on standard error all the same.
+    // If this fails, the reason is still on standard error.
     let _ = OpenOptions::new()
         .create(true)
         .append(true)
@@ -46,7 +45,7 @@ fn now() -> String {
     format_date(VirtualInstant(Nanos::from_secs(since.as_secs() as i64)))
 }
 
-/// A line as runc writes it.
+/// A line in runc's format.
 fn line(level: Level, reason: &str, time: &str, is_json: bool) -> String {
     let text = format!("eigentime-oci: {reason}");
     if is_json {

@@ -1,11 +1,11 @@
-//! `eigentime-oci`, which engines call as their OCI runtime. It brings containers into
-//! timelines and hands over to another runtime, which does all the rest.
+//! `eigentime-oci`, which engines call as their OCI runtime. It brings containers into timelines
+//! and hands over to another runtime, which does everything else.
 //!
-//! - `arguments`: what an engine calls it with.
-//! - `bundle`: what a bundle says of its container, and what is changed in it.
-//! - `engine`: what engines call their containers.
-//! - `checkpoint`: containers that are written down, and go on later.
-//! - `failure`: how engines are told what went wrong.
+//! - `arguments`: the command line of the engine.
+//! - `bundle`: the settings in a bundle, and the changes made to it.
+//! - `engine`: the names that engines give to their containers.
+//! - `checkpoint`: checkpoint and restore of containers.
+//! - `failure`: reports failures to engines.
 #![cfg_attr(not(test), no_main)]
 
 mod arguments;
@@ -28,7 +28,7 @@ use arguments::{Arguments, Verb};
 use bundle::Document;
 use failure::Level;
 
-/// The exit status of a failure, as of other runtimes.
+/// The exit status on failure, as in other runtimes.
 const FAILED: i32 = 1;
 
 // The process becomes the real runtime.
@@ -44,11 +44,11 @@ fn start() -> i32 {
     FAILED
 }
 
-/// Becomes the real runtime. Returns only if that failed.
+/// Becomes the real runtime. Returns only on failure.
 fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
     let command = command(arguments)?;
     let root = arguments.root();
-    // So that the runtime finds the container's processes as it left them.
+    // Lets the runtime find the container's processes as it left them.
     let visit = |words: &mut dyn Iterator<Item = &str>| {
         container::visit(&root, words).map_err(|error| error.to_string())
     };
@@ -76,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<std::convert::Infallible, String> {
     Err(format!("cannot run {}: {}", command[0].to_string_lossy(), error.desc()))
 }
 
-/// The real runtime with its arguments.
+/// The real runtime and its arguments.
 fn command(arguments: &Arguments) -> Result<Vec<CString>, String> {
     let named = runtime::asked_for(arguments.runtime.clone());
     let runtime = runtime::find(named.as_deref()).map_err(|missing| missing.to_string())?;
@@ -101,8 +101,8 @@ fn is_this_program(runtime: &Path) -> bool {
     matches!((own, other), (Ok(own), Ok(other)) if own == other)
 }
 
-/// Becomes the runtime that makes a container in a timeline. Returns if the container is
-/// to live by the host's clocks, or if that failed.
+/// Becomes the runtime that creates a container in a timeline. Returns if the container must run on
+/// the host's clocks, or on failure.
 fn create(
     arguments: &Arguments,
     config: &Path,
@@ -148,7 +148,8 @@ fn create(
     let document = RefCell::new(document);
     let bundle = ForRuntime { document, runtime: &command[0], trusts_environment };
     let (clocks, consent) = (settings.request.clocks(), settings.request.consent());
-    // The pod's sandbox has made its timeline, by the settings that all of its containers have.
+    // The pod's sandbox created its timeline, from the settings shared by all containers of the
+    // pod.
     let (clocks, timeline, named_by) = match &pod {
         Some(timeline) => (None, Some(timeline.clone()), NamedBy::User),
         None => (clocks, settings.request.timeline, NamedBy::Bundle),
@@ -173,7 +174,7 @@ fn create(
     Err(error.to_string())
 }
 
-/// What somebody should know who has set variables that do not count.
+/// The message for a user whose variables are ignored.
 fn not_counted(variables: &[String]) -> String {
     format!(
         "{} ignored: an image may have set {}\n\
@@ -187,12 +188,12 @@ fn not_counted(variables: &[String]) -> String {
     )
 }
 
-/// Puts a file back that may have been replaced; what fails, the next call does.
+/// Restores a file that may have been replaced; on failure, the next call does it.
 fn put_back(path: &Path) {
     let _ = replaced::put_back(path);
 }
 
-/// A bundle, and the runtime that is to read it.
+/// A bundle, and the runtime that will read it.
 struct ForRuntime<'a> {
     document: RefCell<Document>,
     runtime: &'a CString,
@@ -218,15 +219,15 @@ impl Bundle for ForRuntime<'_> {
     }
 }
 
-/// Becomes the runtime that starts a program in a container, if that lives by a
-/// timeline. Returns if it does not, or if that failed.
+/// Becomes the runtime that starts a program in a container, if the container is in a timeline.
+/// Returns if it is not, or on failure.
 fn exec(
     arguments: &Arguments,
     container: &Container,
     process: Option<&Path>,
     command: &[CString],
 ) -> Result<(), String> {
-    // What is no file can be read once only, and that is for the runtime.
+    // Anything other than a regular file may be readable only once, which is left to the runtime.
     let process = process.filter(|process| process.is_file());
     let take = || {
         let Some(process) = process.filter(|_| arguments.trusts_environment) else {

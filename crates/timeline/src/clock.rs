@@ -26,7 +26,7 @@ impl Clock {
     pub const ALL: [Self; CLOCKS] =
         [Self::Wall, Self::Tai, Self::Monotonic, Self::Raw, Self::Boottime];
 
-    /// The id by which the kernel's finest reading of this clock is asked for.
+    /// The id of the kernel's finest reading of this clock.
     #[must_use]
     #[inline(always)]
     pub const fn id(self) -> ClockId {
@@ -51,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// Does setting the date move this clock?
+    /// Whether setting the date moves this clock.
     #[must_use]
     pub const fn is_wall(self) -> bool {
         matches!(self, Self::Wall | Self::Tai)
@@ -86,9 +86,9 @@ impl ClockId {
     /// CLOCK_TAI.
     pub const TAI: Self = Self(11);
 
-    /// Every clock id that shows virtual time, in ascending order. The CPU-time
-    /// clocks (2, 3 and the negative ids) measure work, not time, and dynamic ids
-    /// name a device or an auxiliary clock: both are left alone.
+    /// Every clock id that shows virtual time, in ascending order. The CPU-time clocks (2, 3 and
+    /// the negative ids) measure work, not time, and dynamic ids name a device or an auxiliary
+    /// clock: both are left alone.
     pub const VIRTUAL: [Self; 9] = [
         Self::REALTIME,
         Self::MONOTONIC,
@@ -101,7 +101,7 @@ impl ClockId {
         Self::TAI,
     ];
 
-    /// The clock whose map this id follows; `None` if it is left alone.
+    /// The clock whose map this id follows; `None` if it is not virtual.
     #[must_use]
     #[inline(always)]
     pub const fn clock(self) -> Option<Clock> {
@@ -115,8 +115,8 @@ impl ClockId {
         }
     }
 
-    /// The clock of an id that is known to be one of [`ClockId::VIRTUAL`], without a
-    /// branch; the wall clock for any other.
+    /// The clock of an id that is known to be one of [`ClockId::VIRTUAL`], without a branch; the
+    /// wall clock for any other id.
     #[must_use]
     #[inline(always)]
     pub const fn clock_or_wall(self) -> Clock {
@@ -134,15 +134,14 @@ impl ClockId {
         CLOCK_OF[self.0 as usize % IDS]
     }
 
-    /// Can the kernel's vDSO never serve this clock?
+    /// Whether the kernel's vDSO never serves this clock.
     #[must_use]
     #[inline(always)]
     pub const fn is_alarm(self) -> bool {
         matches!(self, Self::REALTIME_ALARM | Self::BOOTTIME_ALARM)
     }
 
-    /// The id to read where a rate would multiply the lag of a coarse clock (up
-    /// to a tick) into virtual seconds.
+    /// The id to read when a rate would multiply the lag of a coarse clock (up to a tick).
     #[must_use]
     #[inline(always)]
     pub const fn fine(self) -> Self {

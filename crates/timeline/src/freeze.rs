@@ -1,10 +1,10 @@
-//! What stands still in a frozen timeline.
+//! The clocks that are frozen in a timeline.
 
-/// Which clocks stand still.
+/// The set of frozen clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freeze {
-    /// All clocks stand still.
+    /// All clocks are frozen.
     All,
-    /// The wall clock and TAI stand still; the others go on.
+    /// The wall clock and TAI are frozen; the others run.
     Wall,
 }

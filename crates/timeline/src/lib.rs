@@ -1,17 +1,16 @@
 //! The arithmetic of timelines.
 //!
-//! A **timeline** maps the host's clocks to the clocks that some processes see:
-//! per clock an offset, and one rate for all of them, but that the wall clock may stand
-//! still while the others go on. This crate is the only
-//! place where virtual time is computed: the image injected into programs, the
-//! supervisor and the tools all call it, so that they cannot disagree.
+//! A **timeline** maps the host's clocks to the clocks that some processes see: an offset per
+//! clock, and one rate for all of them, except that the wall clock may be frozen while the others
+//! run. This crate is the only place where virtual time is computed: the image injected into
+//! programs, the supervisor and the tools all call it, so that they cannot disagree.
 //!
-//! - [`Nanos`], [`HostInstant`], [`VirtualInstant`]: types that keep units and
-//!   sides apart.
+//! - [`Nanos`], [`HostInstant`], [`VirtualInstant`]: types that distinguish units and host from
+//!   virtual time.
 //! - [`Rate`]: virtual seconds per host second, as 64.64 fixed point.
-//! - [`Segment`]: one straight piece of the map; [`Map`]: two of them and the
-//!   instant of the switch between them.
-//! - [`mark`]: how a program sees that it lives in a timeline.
+//! - [`Segment`]: one straight piece of the map; [`Map`]: two of them and the instant of the switch
+//!   between them.
+//! - [`mark`]: how a program can tell that it runs in a timeline.
 //! - [`page`]: the layout of the page that programs read, and its latch.
 //! - `text` (feature): parsing and printing.
 //! - `serde` (feature): values in messages and documents.

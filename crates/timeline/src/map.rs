@@ -4,9 +4,9 @@ use crate::{Clock, HostInstant, Segment, VirtualInstant};
 
 /// The map of a timeline: `before` holds until the switch, `after` from then on.
 ///
-/// The switch happens, on each clock, at the host side of the anchor of `after`.
-/// A change is written with a switch slightly in the future, so every reader,
-/// whenever it loads the map, computes the same value for the same host instant.
+/// On each clock, the switch happens at the host side of the anchor of `after`. A change is written
+/// with a switch slightly in the future, so every reader, whenever it loads the map, computes the
+/// same value for the same host instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Map {
     /// The segment that holds until the switch.
@@ -16,19 +16,19 @@ pub struct Map {
 }
 
 impl Map {
-    /// A map that has no switch ahead.
+    /// A map without a switch.
     #[must_use]
     pub const fn settled(segment: Segment) -> Self {
         Self { before: segment, after: segment }
     }
 
-    /// Is there no switch ahead or behind: does one segment hold everywhere?
+    /// Whether there is no switch: one segment holds everywhere.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.before == self.after
     }
 
-    /// What the timeline's clock shows when the host's shows `host`.
+    /// The reading of the timeline's clock when the host's shows `host`.
     #[must_use]
     #[inline(always)]
     pub const fn virtual_at(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
@@ -55,7 +55,7 @@ mod tests {
     use crate::{CLOCKS, Nanos, Rate};
     use proptest::prelude::*;
 
-    /// A running map that changes its rate at a switch, without a step.
+    /// A running map whose rate changes at a switch, without a step.
     fn changed(rate: Rate, next: Rate, switch: i64) -> Map {
         let before = Segment { rate, ..Segment::IDENTITY };
         let mut after = before.anchored_at([HostInstant::from_nanos(switch); CLOCKS]);

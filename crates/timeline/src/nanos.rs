@@ -1,4 +1,4 @@
-//! Durations and instants, with their unit and their side in the type.
+//! Durations and instants, typed by unit and by host or virtual side.
 
 /// Nanoseconds in a second.
 pub const NANOS_PER_SECOND: i64 = 1_000_000_000;
@@ -13,7 +13,7 @@ impl Nanos {
     pub const MAX: Self = Self(i64::MAX);
     /// The longest negative duration.
     pub const MIN: Self = Self(i64::MIN);
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Self = Self(0);
 
     /// Whole seconds, saturating.
@@ -40,7 +40,7 @@ impl Nanos {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The duration the other way, saturating.
+    /// The duration with the opposite sign, saturating.
     #[must_use]
     pub const fn negated(self) -> Self {
         Self(self.0.saturating_neg())
@@ -58,8 +58,8 @@ pub struct Timespec {
 }
 
 impl Timespec {
-    /// Is this a value the kernel takes as a timeout (no negative part, less than
-    /// a second of nanoseconds)? `timespec64_valid` in `include/linux/time64.h`.
+    /// Whether the kernel accepts this value as a timeout: no negative part, and less than a second
+    /// of nanoseconds (`timespec64_valid` in `include/linux/time64.h`).
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.sec >= 0 && self.nsec >= 0 && self.nsec < NANOS_PER_SECOND
@@ -76,8 +76,7 @@ impl Timespec {
         }
     }
 
-    /// Splits a total; a negative one becomes zero, since no kernel clock and no
-    /// timeout is negative.
+    /// Splits a total. A negative total becomes zero, since no kernel clock or timeout is negative.
     #[must_use]
     #[inline(always)]
     pub const fn from_nanos(nanos: Nanos) -> Self {

@@ -4,8 +4,8 @@ use crate::{NANOS_PER_SECOND, Nanos};
 
 /// A factor in 64.64 fixed point: `whole + frac / 2^64`.
 ///
-/// Multiplying a duration costs two independent multiplications, without a
-/// variable shift, and errs by less than a nanosecond over 292 years.
+/// Multiplying a duration costs two independent multiplications, without a variable shift, with an
+/// error of less than a nanosecond over 292 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Scale {
@@ -16,16 +16,16 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// One: what is scaled stays as it is.
+    /// One: values are unchanged.
     pub const ONE: Self = Self { whole: 1, frac: 0 };
-    /// Zero: everything becomes nothing.
+    /// Zero: every value becomes zero.
     pub const ZERO: Self = Self { whole: 0, frac: 0 };
 
     const fn from_bits(bits: u128) -> Self {
         Self { whole: (bits >> 64) as u64, frac: bits as u64 }
     }
 
-    /// In units of 2^-64.
+    /// The factor in units of 2^-64.
     pub(crate) const fn bits(self) -> u128 {
         ((self.whole as u128) << 64) | self.frac as u128
     }
@@ -49,7 +49,7 @@ impl Scale {
         }
     }
 
-    /// `ceil(span * self)` of a span that is not negative, saturating.
+    /// `ceil(span * self)` of a nonnegative span, saturating.
     #[cold]
     const fn ceil_magnitude(self, span: u64) -> Nanos {
         let low = span as u128 * self.frac as u128;
@@ -61,7 +61,7 @@ impl Scale {
 
 /// Virtual seconds per host second: zero (frozen), or 0.001 to 1,000,000.
 ///
-/// Carries its reciprocal, so that going back costs no division.
+/// Carries its reciprocal, so that the inverse costs no division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Rate {
@@ -72,9 +72,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Virtual time runs as host time does.
+    /// Virtual time runs like host time.
     pub const ONE: Self = Self::from_forward(Scale::ONE);
-    /// Virtual time stands still.
+    /// Virtual time is frozen.
     pub const FROZEN: Self = Self::from_forward(Scale::ZERO);
     /// The slowest rate, in millionths.
     pub const MIN_MILLIONTHS: u64 = 1_000;
@@ -83,8 +83,8 @@ impl Rate {
 
     /// A rate from an exact quotient, or `None` outside 0.001 to 1,000,000.
     ///
-    /// The fixed-point value is rounded up, so that multiples that are whole in
-    /// exact arithmetic are whole here: ten host nanoseconds at 0.1 are one.
+    /// The fixed-point value is rounded up, so that multiples that are whole in exact arithmetic
+    /// are whole here: ten host nanoseconds at 0.1 are one.
     #[must_use]
     pub const fn from_ratio(numerator: u64, denominator: u64) -> Option<Self> {
         if denominator == 0 {
@@ -109,7 +109,7 @@ impl Rate {
         let backward = if bits == 0 {
             Scale::ZERO
         } else {
-            // floor(2^128 / bits), of which 2^128 itself does not fit.
+            // floor(2^128 / bits); 2^128 itself does not fit.
             let exact = u128::MAX % bits == bits - 1;
             Scale::from_bits(u128::MAX / bits + exact as u128)
         };
@@ -117,11 +117,11 @@ impl Rate {
         Self { forward, backward, per_nano }
     }
 
-    /// The rate of a timeline that runs at this rate of another, which itself runs at `outer`; `None`
-    /// outside 0.001 to 1,000,000, unless one of them stands still.
+    /// The rate of a timeline that runs at this rate of another, which itself runs at `outer`;
+    /// `None` outside 0.001 to 1,000,000, unless one of them is frozen.
     ///
-    /// A rate is rounded up, by less than a unit; so a product that exceeds a whole number by no more
-    /// than these units amount to is that number: ten times 0.1 is one.
+    /// A rate is rounded up, by less than a unit, so a product that exceeds a whole number by no
+    /// more than these units is taken as that number: ten times 0.1 is one.
     #[must_use]
     pub fn of(self, outer: Self) -> Option<Self> {
         if self.is_frozen() || outer.is_frozen() {
@@ -160,19 +160,19 @@ impl Rate {
         self.per_nano
     }
 
-    /// From its parts, as the shared page stores them.
+    /// A rate from its parts, as stored in the shared page.
     #[must_use]
     pub(crate) const fn from_parts(forward: Scale, backward: Scale, per_nano: u64) -> Self {
         Self { forward, backward, per_nano }
     }
 
-    /// Does virtual time stand still?
+    /// Whether virtual time is frozen.
     #[must_use]
     pub const fn is_frozen(self) -> bool {
         self.forward.whole == 0 && self.forward.frac == 0
     }
 
-    /// Does virtual time run as host time does?
+    /// Whether virtual time runs like host time.
     #[must_use]
     pub const fn is_one(self) -> bool {
         self.forward.whole == 1 && self.forward.frac == 0
@@ -185,16 +185,15 @@ impl Rate {
         self.forward.floor(host)
     }
 
-    /// The shortest host span in which at least `span` of virtual time passes;
-    /// `None` if it never does.
+    /// The shortest host span in which at least `span` of virtual time passes; `None` if there is
+    /// none.
     #[must_use]
     pub const fn host_span(self, span: Nanos) -> Option<Nanos> {
         if self.is_frozen() {
             return if span.0 <= 0 { Some(Nanos::ZERO) } else { None };
         }
         let mut host = self.backward.floor(span);
-        // The reciprocal errs by at most a unit or two either way: settle it by
-        // the forward map itself.
+        // The reciprocal may be off by a unit or two either way; the forward map corrects it.
         while host.0 < i64::MAX && self.virtual_span(host).0 < span.0 {
             host.0 += 1;
         }

@@ -4,7 +4,7 @@ use crate::{
     CLOCKS, Clock, HostInstant, NANOS_PER_SECOND, Nanos, Rate, Scale, Timespec, VirtualInstant,
 };
 
-/// An instant on which a clock's host and virtual side agree.
+/// A pair of corresponding host and virtual readings of a clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
@@ -17,36 +17,36 @@ pub struct Anchor {
 
 /// What [`Line::virtual_at`] adds to every result, in units of 2^-64 s: 0.12 ns.
 ///
-/// The slope is rounded down to such a unit for each nanosecond, so what should be a
-/// whole nanosecond may fall short by as many units as a second has nanoseconds.
+/// The slope is rounded down to such a unit for each nanosecond, so a result that should be a whole
+/// nanosecond may fall short by as many units as a second has nanoseconds.
 const ROUNDING: i128 = 1 << 31;
 
-/// A line, prepared for being followed without a division: the virtual time at a
-/// whole host second, in seconds and 2^-64 s.
+/// A line prepared for evaluation without a division: the virtual time at a whole host second, in
+/// seconds and 2^-64 s.
 ///
-/// From there, `n` host seconds and `m` nanoseconds later, virtual time is
-/// `n * rate + m * (rate / 10^9)` further. Its fraction of a second times 10^9 is the
-/// nanoseconds: the last multiplication takes the place of a division.
+/// After `n` host seconds and `m` nanoseconds, virtual time is `n * rate + m * (rate / 10^9)`
+/// later. Its fraction of a second times 10^9 gives the nanoseconds: the last multiplication
+/// replaces a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Base {
     /// The whole host second.
     pub second: i64,
-    /// The virtual time at it: seconds.
+    /// The seconds of the virtual time at `second`.
     pub virt: i64,
-    /// The virtual time at it: the fraction.
+    /// The fraction of the virtual time at `second`.
     pub frac: u64,
-    /// How many host seconds can pass before virtual time leaves its range.
+    /// The number of host seconds until virtual time leaves its range.
     pub limit: u64,
 }
 
-/// The last second that 64-bit nanoseconds hold.
+/// The last second that fits in 64-bit nanoseconds.
 const LAST_SECOND: i128 = (i64::MAX / NANOS_PER_SECOND) as i128;
 
 impl Base {
     const fn new(rate: Rate, anchor: Anchor) -> Self {
         let host = Timespec::from_signed_nanos(anchor.host.0);
         let virt = Timespec::from_signed_nanos(anchor.virt.0);
-        // Rounded up, so that the anchor itself is hit.
+        // Rounded up, so that the anchor itself is exact.
         let frac = ((virt.nsec as u128) << 64).div_ceil(NANOS_PER_SECOND as u128) as i128;
         let mut second = host.sec;
         let mut at = ((virt.sec as i128) << 64) + frac + ROUNDING
@@ -57,14 +57,14 @@ impl Base {
             at += rate.forward().bits() as i128;
         }
         let virt = (at >> 64) as i64;
-        // One second less, for the part of a second and the rounding.
+        // One second less, for the fraction of a second and the rounding.
         let room = LAST_SECOND - 1 - virt as i128;
         let whole = rate.forward().whole as i128 + 1;
         let limit = if room < whole { 0 } else { (room / whole) as u64 };
         Self { second, virt, frac: at as u64, limit }
     }
 
-    /// Virtual time at a host time in the base's range, `None` outside of it.
+    /// Virtual time at a host time in the base's range; `None` outside it.
     #[inline(always)]
     pub(crate) const fn follow(
         &self,
@@ -111,18 +111,17 @@ impl Base {
         }
         let span = rate.backward().floor(virt.since(anchor.virt));
         let mut host = anchor.host.after(span).as_nanos();
-        // Farther than host time reaches, either way.
+        // Beyond the range of host time, either way.
         if span.0 == Nanos::MAX.0 || span.0 <= Nanos::MAX.negated().0 {
             return Some(HostInstant::from_nanos(host));
         }
-        // The reciprocal errs by a few units either way: settle it by the forward
-        // map itself.
+        // The reciprocal may be off by a few units either way; the forward map corrects it.
         while host < i64::MAX && self.shown(rate, host) < virt.as_nanos() {
             host += 1;
         }
         while host > i64::MIN {
             let shown = self.shown(rate, host - 1);
-            // Saturated at either end, earlier instants look the same.
+            // After saturation at either end, earlier instants look the same.
             if shown < virt.as_nanos() || shown == i64::MAX || shown == 0 {
                 break;
             }
@@ -177,42 +176,43 @@ impl Line {
         self.base
     }
 
-    /// Where host and virtual time agree.
+    /// The anchor, at which host and virtual time correspond.
     #[must_use]
     pub const fn anchor(&self) -> Anchor {
         self.anchor
     }
 
-    /// What the timeline's clock shows when the host's shows `host`.
+    /// The reading of the timeline's clock when the host's shows `host`.
     #[must_use]
     #[inline]
     pub const fn virtual_at(&self, host: HostInstant) -> VirtualInstant {
         self.base.at(self.rate, host)
     }
 
-    /// The first host instant at which the timeline's clock shows at least
-    /// `virt`; `None` if it never does (a frozen clock that has not got there).
+    /// The first host instant at which the timeline's clock shows at least `virt`; `None` if there
+    /// is none (a frozen clock that has not reached it).
     #[must_use]
     pub const fn host_at(&self, virt: VirtualInstant) -> Option<HostInstant> {
         self.base.host_at(self.rate, self.anchor, virt)
     }
 }
 
-/// A linear map of every clock: an anchor each, and one rate, or another of the wall clock.
+/// A linear map of every clock: one anchor each, and one rate, except that the wall clock may have
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Segment {
     /// Virtual seconds per host second.
     pub rate: Rate,
-    /// Those of the wall clock and of TAI, if they have a rate of their own.
+    /// The rate of the wall clock and of TAI, if they have their own.
     #[cfg_attr(feature = "serde", serde(default))]
     pub wall: Option<Rate>,
-    /// Where host and virtual time agree, by [`Clock`].
+    /// The instants at which host and virtual time correspond, by [`Clock`].
     pub anchors: [Anchor; CLOCKS],
 }
 
 impl Segment {
-    /// The map that leaves every clock as the host shows it.
+    /// The map that leaves every clock as on the host.
     pub const IDENTITY: Self = Self {
         rate: Rate::ONE,
         wall: None,
@@ -226,7 +226,7 @@ impl Segment {
         self.anchors[clock as usize]
     }
 
-    /// Does a clock stand still while others may go on?
+    /// Whether a clock is frozen while others may run.
     #[must_use]
     pub const fn holds(&self, clock: Clock) -> bool {
         match self.wall {
@@ -250,21 +250,21 @@ impl Segment {
         Line::new(self.rate_of(clock), self.anchor(clock))
     }
 
-    /// What the timeline's clock shows when the host's shows `host`.
+    /// The reading of the timeline's clock when the host's shows `host`.
     #[must_use]
     pub const fn virtual_at(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
         self.line(clock).virtual_at(host)
     }
 
-    /// The first host instant at which the timeline's clock shows at least
-    /// `virt`; `None` if it never does (a frozen clock that has not got there).
+    /// The first host instant at which the timeline's clock shows at least `virt`; `None` if there
+    /// is none (a frozen clock that has not reached it).
     #[must_use]
     pub const fn host_at(&self, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
         self.line(clock).host_at(virt)
     }
 
-    /// The same map with both sides of every clock agreed on at the given host
-    /// instants: where a change of rate can start without a step.
+    /// The same map with every clock anchored at the given host instants, where a change of rate
+    /// can start without a step.
     #[must_use]
     pub fn anchored_at(&self, now: [HostInstant; CLOCKS]) -> Self {
         let mut next = *self;
@@ -275,9 +275,9 @@ impl Segment {
         next
     }
 
-    /// The map of a timeline that lies on another: this map is that from what the clocks of `outer`
-    /// show. Both sides are agreed on at the given host instants, and are exact there. `None` if no
-    /// clock can run at that rate.
+    /// The map from the host of a timeline nested in another: this map applied to what the clocks
+    /// of `outer` show. The clocks are anchored at the given host instants and are exact there.
+    /// `None` if no clock can run at the resulting rate.
     #[must_use]
     pub fn on(&self, outer: &Self, now: [HostInstant; CLOCKS]) -> Option<Self> {
         let anchors = Clock::ALL.map(|clock| {
@@ -293,8 +293,9 @@ impl Segment {
         Some(Self { rate: of(Clock::Monotonic)?, wall, anchors })
     }
 
-    /// The same map, but that a clock which differs from what `before` shows at its anchor by no more
-    /// than two roundings goes on from there, and that the monotonic clocks never step back.
+    /// The same map, except that a clock that differs at its anchor by no more than two roundings
+    /// from what `before` shows continues from there, and that the monotonic clocks never step
+    /// back.
     #[must_use]
     pub fn after(&self, before: &Self) -> Self {
         const ROUNDINGS: u64 = 2;
@@ -316,7 +317,8 @@ impl Segment {
         self.with_moved(|_| true, step)
     }
 
-    /// The same map with every clock moved by `step` that does not stand still beside others.
+    /// The same map with every clock moved by `step`, except those that are frozen while others
+    /// run.
     #[must_use]
     pub fn with_time_passed(&self, step: Nanos) -> Self {
         self.with_moved(|clock| !self.holds(clock), step)
@@ -328,7 +330,7 @@ impl Segment {
         self.with_moved(Clock::is_wall, step)
     }
 
-    /// The same map with the wall clock and TAI of another of the same rates.
+    /// The same map with the wall clock and TAI of another map with the same rates.
     #[must_use]
     pub fn with_wall_of(&self, other: &Self) -> Self {
         let mut next = *self;
@@ -338,7 +340,8 @@ impl Segment {
         next
     }
 
-    /// The same map with CLOCK_TAI alone moved by `step`, as its offset from the wall clock is set.
+    /// The same map with only CLOCK_TAI moved by `step`, as when its offset from the wall clock is
+    /// set.
     #[must_use]
     pub fn with_tai_moved(&self, step: Nanos) -> Self {
         self.with_moved(|clock| clock == Clock::Tai, step)
@@ -493,7 +496,7 @@ mod tests {
         assert_eq!(moved.virtual_at(Clock::Boottime, now).as_nanos(), 100);
     }
 
-    /// Segments whose wall clock stands, at any rate, zero included.
+    /// Segments whose wall clock is frozen, at any rate, zero included.
     fn standing() -> impl Strategy<Value = Segment> {
         (prop_oneof![rates(), Just(Rate::FROZEN)], lines()).prop_map(|(rate, line)| Segment {
             rate,
@@ -539,7 +542,7 @@ mod tests {
         }
     }
 
-    /// Segments as timelines have them: rates whose product is in range, and anchors of this century.
+    /// Segments typical of timelines: rates whose product is in range, and anchors in this century.
     fn segments() -> impl Strategy<Value = Segment> {
         let rates = prop_oneof![
             (100_000_u64..=100_000_000).prop_map(|rate| Rate::from_ratio(rate, 1_000_000).unwrap()),
@@ -579,7 +582,8 @@ mod tests {
                 };
                 let now = HostInstant::from_nanos(now);
                 prop_assert_eq!(both.virtual_at(clock, now), two(now).1);
-                // Where a clock is below zero or above its range, the line of both is not that of each.
+                // Where a clock is below zero or above its range, the combined line differs from
+                // the two in sequence.
                 let is_inside = |host| {
                     let between = outer.virtual_at(clock, host).as_nanos();
                     let shown = two(host).1.as_nanos();

@@ -1,10 +1,11 @@
-//! Values in messages and documents: integers, so that what is read is what was written.
+//! The serialized form of values in messages and documents: integers, so that they are read back
+//! exactly.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Freeze, HostInstant, Nanos, Rate, Scale, VirtualInstant};
 
-/// Lets a type be written as another one.
+/// Serializes a type as another one.
 macro_rules! written_as {
     ($name:ty, $form:ty, $to:expr, $from:expr) => {
         impl Serialize for $name {
@@ -26,11 +27,11 @@ macro_rules! written_as {
 written_as!(Nanos, i64, |nanos| nanos.0, Nanos);
 written_as!(HostInstant, i64, |host| host.as_nanos(), HostInstant::from_nanos);
 written_as!(VirtualInstant, i64, |virt| virt.as_nanos(), VirtualInstant::from_nanos);
-// Whole, and in units of 2^-64.
+// The whole part, and the fraction in units of 2^-64.
 written_as!(Rate, [u64; 2], |rate| [rate.forward().whole, rate.forward().frac], |[whole, frac]| {
     Rate::from_forward(Scale { whole, frac })
 });
-// Does the wall clock alone stand still?
+// Whether only the wall clock is frozen.
 written_as!(Freeze, bool, |freeze| *freeze == Freeze::Wall, |wall| match wall {
     true => Freeze::Wall,
     false => Freeze::All,

@@ -1,30 +1,30 @@
-//! Timers of the kernel: what they are set to for a virtual instant, and back.
+//! Kernel timers: their host settings for virtual instants, and back.
 //!
-//! A timer lives in the kernel, which knows host time only, and outlasts changes of
-//! the map. What it is set to must therefore tell by itself for which virtual instant
-//! it was set. While its clock stands still no host instant would: the timer is then
-//! **parked**, beyond any instant it could reach, and its distance from there is the
-//! virtual time it has left.
+//! A timer lives in the kernel, which knows only host time, and outlives changes of the map. Its
+//! setting alone must therefore determine the virtual instant for which it was set. While its clock
+//! is frozen, no host instant does: the timer is then **parked**, beyond any instant it could
+//! reach, and its distance from there is the virtual time it has left.
 
 use crate::{Clock, HostInstant, Nanos, Segment, VirtualInstant};
 
-/// Where a parked timer is that has nothing left: at 146 years on the host's clocks. As
-/// much again fits behind it.
+/// The position of a parked timer that has no time left: at 146 years on the host's clocks. As much
+/// again fits behind it.
 pub const PARKED: HostInstant = HostInstant(Nanos(1 << 62));
 
-/// A timer of the kernel that has not gone off.
+/// A kernel timer that has not expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pending {
-    /// When it goes off, on its clock.
+    /// The expiration on its clock.
     pub at: HostInstant,
-    /// How often from then on; zero: never again.
+    /// The period from then on; zero for a timer that expires once.
     pub interval: Nanos,
 }
 
 impl Pending {
-    /// The same, set so much earlier that the kernel counts `periods` as passed when this is the
-    /// next; as many of them as a clock that does not reach below zero has room for.
+    /// The same timer, set earlier by enough that the kernel counts `periods` as passed when this
+    /// expiration is the next; limited to as many periods as fit on a clock that does not go below
+    /// zero.
     #[must_use]
     pub fn with_passed(self, periods: u64) -> Self {
         let Nanos(every @ 1..) = self.interval else { return self };
@@ -34,8 +34,8 @@ impl Pending {
     }
 }
 
-/// How often a timer that is due at `due`, and from then on each `every`, should have gone off when
-/// its clock shows `now`, and when it is due next if it is periodic.
+/// The number of times that a timer due at `due`, and from then on every `every`, should have
+/// expired when its clock shows `now`, and its next expiration if it is periodic.
 #[must_use]
 pub fn passed(due: VirtualInstant, every: Nanos, now: VirtualInstant) -> (u64, VirtualInstant) {
     let times = match (now.since(due).0, every.0) {
@@ -47,17 +47,17 @@ pub fn passed(due: VirtualInstant, every: Nanos, now: VirtualInstant) -> (u64, V
     (times, due.after(Nanos(span)))
 }
 
-/// What a timer is to be set to after a change of the map.
+/// The setting of a timer after a change of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rearmed {
-    /// What to set it to.
+    /// The new setting.
     pub timer: Pending,
-    /// How often it should have gone off already, by the new map.
+    /// The number of expirations already due under the new map.
     pub missed: u64,
 }
 
 impl Segment {
-    /// What a timer on `clock` is set to so that it goes off at `virt`.
+    /// The host setting for a timer on `clock` to expire at `virt`.
     #[must_use]
     pub fn timer_at(&self, clock: Clock, virt: VirtualInstant) -> HostInstant {
         let line = self.line(clock);
@@ -67,7 +67,7 @@ impl Segment {
         }
     }
 
-    /// The virtual instant for which a timer on `clock` is set that goes off at `host`.
+    /// The virtual instant of a timer on `clock` that is set to `host`.
     #[must_use]
     pub fn timer_due(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
         if !self.rate_of(clock).is_frozen() {
@@ -76,18 +76,18 @@ impl Segment {
         self.anchor(clock).virt.after(host.since(PARKED).max(Nanos::ZERO))
     }
 
-    /// The virtual interval of a timer on `clock` whose interval on the host is this.
+    /// The virtual interval of a timer on `clock` with this host interval.
     #[must_use]
     pub fn timer_interval(&self, clock: Clock, host: Nanos) -> Nanos {
         match self.rate_of(clock) {
-            // Where no time passes, an interval is kept as it is in virtual time.
+            // On a frozen clock, an interval is kept unchanged in virtual time.
             rate if rate.is_frozen() => host,
             rate => rate.virtual_span(host),
         }
     }
 
-    /// What a timer on `clock`, set by this map, is to be set to where `next` holds
-    /// and the clock shows `now`.
+    /// The setting under `next`, when the clock shows `now`, of a timer on `clock` that was set
+    /// under this map.
     #[must_use]
     pub fn rearm(&self, next: &Self, clock: Clock, now: VirtualInstant, timer: Pending) -> Rearmed {
         let due = self.timer_due(clock, timer.at);
@@ -98,7 +98,7 @@ impl Segment {
         };
         let (missed, upcoming) = passed(due, every, now);
         let at = match (every.0, next.line(clock).host_at(due)) {
-            // It goes off at once.
+            // It expires at once.
             (0, Some(past)) if missed > 0 => past,
             (0, _) => next.timer_at(clock, due),
             _ => next.timer_at(clock, upcoming),
@@ -120,7 +120,7 @@ mod tests {
         Segment { rate, ..Segment::IDENTITY }.anchored_at([HostInstant::from_nanos(host); CLOCKS])
     }
 
-    /// The same clocks from `host` on, at another rate and further by `leap`.
+    /// The same clocks from `host` on, with another rate and stepped by `leap`.
     fn changed(from: &Segment, rate: u64, host: i64, leap: i64) -> Segment {
         let mut next = from.anchored_at([HostInstant::from_nanos(host); CLOCKS]);
         next.rate = Rate::from_ratio(rate, 1).unwrap_or(Rate::FROZEN);
@@ -156,7 +156,7 @@ mod tests {
         let parked = rearm(&one, &frozen, 100 * SECOND, pending(160 * SECOND, 7 * SECOND));
         assert_eq!(parked.timer, pending(PARKED.as_nanos() + 60 * SECOND, 7 * SECOND));
         assert_eq!(parked.missed, 0);
-        // A leap meanwhile takes from what is left.
+        // A step meanwhile reduces the time left.
         let leapt = changed(&frozen, 0, 500 * SECOND, 20 * SECOND);
         let parked = rearm(&frozen, &leapt, 500 * SECOND, parked.timer);
         assert_eq!(parked.timer, pending(PARKED.as_nanos() + 40 * SECOND, 7 * SECOND));
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(once.missed, 1);
         assert!(once.timer.at.as_nanos() < 100 * SECOND);
         let often = rearm(&one, &leapt, 100 * SECOND, pending(101 * SECOND, 10 * SECOND));
-        // Due at 101 s, 111 s … of a clock that stands at 86,500 s.
+        // Due at 101 s, 111 s … of a clock that is at 86,500 s.
         assert_eq!(often.missed, 8_640);
         assert_eq!(often.timer, pending(101 * SECOND, 10 * SECOND));
     }
@@ -186,7 +186,7 @@ mod tests {
         let once = rearm(&frozen, &leapt, 200 * SECOND, parked(30 * SECOND, 0));
         assert_eq!((once.missed, once.timer.at.as_nanos()), (1, 200 * SECOND));
         let often = rearm(&frozen, &leapt, 200 * SECOND, parked(30 * SECOND, 15 * SECOND));
-        // Due 30 s and 45 s on; 60 s on is next.
+        // Due after 30 s and 45 s; next after 60 s.
         assert_eq!((often.missed, often.timer), (2, parked(10 * SECOND, 15 * SECOND)));
     }
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(parked.timer, pending(PARKED.as_nanos() + 100 * SECOND, 5 * SECOND));
         let sooner = on(Clock::Monotonic, &one, &standing, 100 * SECOND, timer);
         assert_eq!(sooner.timer, pending(110 * SECOND, SECOND / 2));
-        // The wall is set on by 40 s, and goes on 100 s later.
+        // The wall clock is set forward by 40 s, and resumes 100 s later.
         let set = standing.with_wall_moved(Nanos(40 * SECOND));
         let parked = on(Clock::Wall, &standing, &set, 150 * SECOND, parked.timer);
         assert_eq!(parked.timer, pending(PARKED.as_nanos() + 60 * SECOND, 5 * SECOND));

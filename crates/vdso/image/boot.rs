@@ -16,14 +16,14 @@ const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 const NO_FILE: u64 = u64::MAX;
 
 /// Maps the rest of the image and the shared page from `file`, and a private page with the kernel's
-/// functions, and closes the three descriptors that the supervisor needed: 0, or a negative error
-/// number.
+/// functions, and closes the three descriptors that the supervisor needed. Returns 0 or a negative
+/// error number.
 ///
 /// # Safety
-/// `launch` must point to what this program is launched with.
+/// `launch` must point to the `Launch` of this program.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn et_set_up(launch: *const Launch, first: u64, second: u64, file: u64) -> i64 {
-    // Of the image's two pieces, the code is mapped already.
+    // The code, one of the two parts of the image, is already mapped.
     let [image, code] = [address_of!("et_image"), address_of!("et_code")];
     let region = image - IMAGE_OFFSET as u64;
     let private = region + PRIVATE_OFFSET as u64;

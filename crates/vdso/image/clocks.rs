@@ -10,8 +10,8 @@ use crate::layout::KernelFunctions;
 /// The page that all programs of the timeline share.
 #[inline(always)]
 pub fn page() -> &'static Page {
-    // SAFETY: the linker script puts the symbol where the supervisor maps the
-    // shared page, for as long as the image is mapped.
+    // SAFETY: the linker script places the symbol where the supervisor maps the shared page, for as
+    // long as the image is mapped.
     unsafe { &*(address_of!("et_shared_page") as *const Page) }
 }
 
@@ -29,23 +29,22 @@ pub fn kernel() -> &'static KernelFunctions {
 #[inline(always)]
 pub unsafe fn kernel_clock_gettime(id: ClockId, time: *mut Timespec) -> i32 {
     type ClockGettime = unsafe extern "C" fn(ClockId, *mut Timespec) -> i32;
-    // SAFETY: the supervisor wrote the address of this function of the kernel's
-    // vDSO, or of our own below.
+    // SAFETY: the supervisor wrote the address of this function of the kernel's vDSO, or of our own
+    // below.
     unsafe {
         let function: ClockGettime = core::mem::transmute(kernel().clock_gettime);
         function(id, time)
     }
 }
 
-/// Reads a host clock by a system call.
+/// Reads a host clock with a system call.
 #[unsafe(no_mangle)]
 pub extern "C" fn et_raw_clock_gettime(id: ClockId, time: *mut Timespec) -> i32 {
     let args: Args = [id.0 as u64, time as u64, 0, 0, 0, 0];
     syscall(CLOCK_GETTIME, &args) as i32
 }
 
-/// What `look` finds in the map, looked at again for as long as the map changes
-/// meanwhile.
+/// Returns what `look` finds in the map, calling it again if the map changes meanwhile.
 #[inline(always)]
 pub fn with_map<T>(mut look: impl FnMut(&View<'static>) -> T) -> T {
     loop {
@@ -57,7 +56,7 @@ pub fn with_map<T>(mut look: impl FnMut(&View<'static>) -> T) -> T {
     }
 }
 
-/// A clock of the host.
+/// Reads a clock of the host.
 #[inline(never)]
 pub fn host_now(clock: Clock) -> HostInstant {
     let mut time = Timespec::default();
@@ -66,13 +65,13 @@ pub fn host_now(clock: Clock) -> HostInstant {
     HostInstant(time.nanos())
 }
 
-/// The host's monotonic clock.
+/// Reads the host's monotonic clock.
 #[inline(never)]
 pub fn host_monotonic() -> HostInstant {
     host_now(Clock::Monotonic)
 }
 
-/// The timeline's monotonic clock.
+/// Reads the timeline's monotonic clock.
 #[inline(never)]
 pub fn virtual_monotonic() -> VirtualInstant {
     with_map(|view| view.at(Clock::Monotonic, host_monotonic()))

@@ -1,4 +1,4 @@
-//! What a program's C library or runtime finds instead of the kernel's vDSO.
+//! The functions that a program's C library or runtime finds instead of the kernel's vDSO.
 
 use eigentime_timeline::page::{Kind, Latch};
 use eigentime_timeline::{ClockId, Timespec};
@@ -20,20 +20,20 @@ unsafe extern "C" fn vdso_clock_gettime(id: ClockId, out: *mut Timespec) -> i32 
     unsafe { clock_gettime(id, out) }
 }
 
-/// Reads a clock in virtual time: 0, or a negative error number.
+/// Reads a clock in virtual time; returns 0 or a negative error number.
 #[inline(never)]
 pub fn read(id: ClockId, time: &mut Timespec) -> i32 {
     // SAFETY: the pointer is to a timespec of ours.
     unsafe { clock_gettime(id, time) }
 }
 
-/// The hottest function: a dispatch on how much there is to do, each way with as few
-/// registers to save as it can.
+/// The hottest function: dispatches on the amount of work, so that each path saves as few registers
+/// as possible.
 #[inline(always)]
 unsafe fn clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
     let page = clocks::page();
-    // SAFETY: the program's own arguments; a bad pointer ends the program here as in
-    // the kernel's vDSO.
+    // SAFETY: the program's own arguments; a bad pointer ends the program here as in the kernel's
+    // vDSO.
     unsafe {
         if !page.moves_in_vdso(id) {
             return match id.is_alarm() && page.moves(id) {
@@ -45,14 +45,14 @@ unsafe fn clock_gettime(id: ClockId, out: *mut Timespec) -> i32 {
         match latch.kind() {
             Kind::Shift => shifted_clock_gettime(id, out, latch),
             Kind::Line => followed_clock_gettime(id, out, latch),
-            // Of four ways the compiler would make a jump by a table, which costs more.
+            // With four arms the compiler would emit a jump table, which costs more.
             Kind::Still | Kind::Switch => still_clock_gettime(id, out, latch),
         }
     }
 }
 
-/// Where the clocks run as the host's, only shifted. A change of the map meanwhile is for
-/// the general way.
+/// The path for clocks that are only shifted from the host's. If the map changes meanwhile, the
+/// general path takes over.
 #[inline(never)]
 unsafe fn shifted_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     // SAFETY: as above; the kernel's function has written to `out`.
@@ -71,7 +71,7 @@ unsafe fn shifted_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -
     }
 }
 
-/// Where the clocks follow a line. What is beyond its range is for the general way too.
+/// The path for clocks that follow a line. The general path also handles what is beyond its range.
 #[inline(never)]
 unsafe fn followed_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     // SAFETY: as above.
@@ -89,7 +89,7 @@ unsafe fn followed_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) 
     }
 }
 
-/// Where the clocks stand still, nobody else is asked.
+/// The path for frozen clocks, which needs no host reading.
 #[inline(never)]
 unsafe fn still_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> i32 {
     let view = clocks::page().view_at(latch);
@@ -104,7 +104,7 @@ unsafe fn still_clock_gettime(id: ClockId, out: *mut Timespec, latch: Latch) -> 
     0
 }
 
-/// Whatever the map is.
+/// The path for any map.
 #[inline(never)]
 unsafe fn clock_gettime_at_any_rate(id: ClockId, out: *mut Timespec) -> i32 {
     loop {
@@ -144,8 +144,8 @@ unsafe extern "C" fn gettimeofday(out: *mut Timeval, zone: *mut u64) -> i32 {
         return 0;
     }
     type Gettimeofday = unsafe extern "C" fn(*mut Timeval, *mut u64) -> i32;
-    // SAFETY: the supervisor wrote the address of this function of the kernel's
-    // vDSO, or of one that says ENOSYS.
+    // SAFETY: the supervisor wrote the address of this function of the kernel's vDSO, or of one
+    // that returns ENOSYS.
     unsafe {
         let function: Gettimeofday = core::mem::transmute(clocks::kernel().gettimeofday);
         function(core::ptr::null_mut(), zone)
@@ -155,7 +155,7 @@ unsafe extern "C" fn gettimeofday(out: *mut Timeval, zone: *mut u64) -> i32 {
 #[unsafe(export_name = vdso_name!(time))]
 unsafe extern "C" fn time(out: *mut i64) -> i64 {
     let mut time = Timespec::default();
-    // As the kernel does: the coarse clock, whose second may lag by a tick.
+    // Like the kernel: the coarse clock, whose second may lag by a tick.
     read(ClockId::REALTIME_COARSE, &mut time);
     if !out.is_null() {
         // SAFETY: as above.
@@ -164,7 +164,7 @@ unsafe extern "C" fn time(out: *mut i64) -> i64 {
     time.sec
 }
 
-// What has nothing to do with time, or is the same in virtual time (the resolution of a clock).
+// Functions that are unrelated to time, or the same in virtual time (the resolution of a clock).
 pass_on!(clock_getres);
 pass_on!(getcpu);
 pass_on!(getrandom);

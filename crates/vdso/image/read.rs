@@ -1,4 +1,4 @@
-//! Reads that come by a system call instead of the vDSO.
+//! Clock reads that are made with a system call instead of the vDSO.
 
 use eigentime_calls::{Nr, Read};
 use eigentime_timeline::{ClockId, Timespec};
@@ -38,7 +38,7 @@ fn moved(nr: Nr, read: Read, args: &Args) -> i64 {
             if store(args[0], [time.sec as u64, usec as u64]).is_err() {
                 return -EFAULT;
             }
-            // The kernel writes the time zone, if one is asked for.
+            // The kernel writes the time zone, if requested.
             let mut zone_only = *args;
             zone_only[0] = 0;
             syscall(nr, &zone_only)
@@ -48,8 +48,8 @@ fn moved(nr: Nr, read: Read, args: &Args) -> i64 {
             if ticks == -EFAULT {
                 return ticks;
             }
-            // From the virtual clock alone: the host's ticks and its clock do not
-            // move at the same moments.
+            // Computed from the virtual clock alone: the host's ticks and its clock do not advance
+            // at the same moments.
             (virtual_monotonic().as_nanos() + kernel().ticks_ahead) / NANOS_PER_TICK
         }
         Read::Sysinfo => {

@@ -1,5 +1,5 @@
-//! The sets of descriptors that `select` is given, and that the end of its time clears: they are
-//! kept for the case that the map changes meanwhile and the call has to be made again.
+//! The descriptor sets passed to `select`, which a timeout clears. They are kept in case the map
+//! changes meanwhile and the call must be repeated.
 
 use eigentime_calls::nr::{MMAP, MUNMAP};
 
@@ -7,19 +7,19 @@ use crate::arch::{Args, syscall};
 use crate::clocks::kernel;
 use crate::memory::{copy, load_many};
 
-/// The sets of a call.
+/// The number of sets in a call.
 const SETS: usize = 3;
-/// So many words of a set are kept on the stack, which may be small.
+/// The number of words of a set that are kept on the stack, which may be small.
 const FEW: usize = 2;
-/// So many are kept at most: as many descriptors as a process can usually have.
+/// The maximum number of words kept: as many descriptors as a process can usually have.
 const MOST: usize = (1 << 20) / 64;
 
 /// Copies of the sets.
 pub struct Sets {
     few: [u64; SETS * FEW],
-    /// Memory of their own, if they are large.
+    /// A separate mapping for large sets.
     mapped: u64,
-    /// The words of each set; none if nothing is kept.
+    /// The number of words in each set; zero if nothing is kept.
     words: usize,
 }
 
@@ -27,8 +27,8 @@ impl Sets {
     /// Keeps nothing.
     pub const NONE: Self = Self { few: [0; SETS * FEW], mapped: 0, words: 0 };
 
-    /// Keeps the sets of a call. What the kernel would refuse is not kept, nor are large ones where a
-    /// filter of the program's own may forbid to map memory.
+    /// Keeps the sets of a call, except those that the kernel would refuse, and large ones if the
+    /// program's own filter may forbid mapping memory.
     #[inline(never)]
     pub fn keep(&mut self, args: &Args) {
         let words = (args[0] as u32 as usize).div_ceil(64);
@@ -54,16 +54,16 @@ impl Sets {
         }
     }
 
-    /// Writes the sets back; tells whether they are again what they were.
+    /// Restores the sets; returns whether they are as they were.
     #[inline(never)]
     pub fn restore(&mut self, args: &Args) -> bool {
         let words = self.words;
-        // Where they were read, the kernel has just written.
+        // Needs no check: the kernel has just written to these addresses.
         self.each(args, |set, kept| copy(set, kept, words).is_ok());
         words > 0 || args[0] == 0
     }
 
-    /// Gives the memory back.
+    /// Releases the memory.
     #[inline(never)]
     pub fn forget(&mut self) {
         if self.mapped != 0 {
@@ -73,7 +73,7 @@ impl Sets {
         (self.mapped, self.words) = (0, 0);
     }
 
-    /// Takes each set that the call has with the place of its copy, while `take` succeeds.
+    /// Passes each set of the call and the address of its copy to `take`, while `take` succeeds.
     fn each(&mut self, args: &Args, take: impl Fn(u64, u64) -> bool) -> bool {
         let begin = if self.mapped == 0 { self.few.as_mut_ptr() as u64 } else { self.mapped };
         let size = (self.words * size_of::<u64>()) as u64;

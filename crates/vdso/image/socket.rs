@@ -1,5 +1,4 @@
-//! Timeouts of sockets: what sets them is turned into host time, what asks for them
-//! is turned back.
+//! Socket timeouts: converted to host time when set, and back when queried.
 
 use eigentime_calls::{Nr, SOCKET_TIMEOUTS, SOL_SOCKET, Socket};
 use eigentime_timeline::{Clock, Nanos, Timespec};
@@ -12,8 +11,8 @@ use crate::memory::{load, load_u32, store};
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;
 
-/// Carries out a call on a socket's timeout, a `struct timeval` of which zero means
-/// forever; `None` if it is about something else, or no span of the timeline is another on the host.
+/// Carries out a call on a socket's timeout, a `struct timeval` in which zero means infinite;
+/// `None` if it concerns something else, or if virtual and host spans are the same.
 #[inline(never)]
 pub fn translate(nr: Nr, socket: Socket, args: &Args) -> Option<i64> {
     let is_timeout = args[1] as u32 == SOL_SOCKET
@@ -37,9 +36,9 @@ fn set(nr: Nr, args: &Args) -> i64 {
     }
     loop {
         let host = with_map(|view| view.rate().host_span(asked.nanos()));
-        // Where it is frozen only while programs run, the clocks go on when all wait.
+        // If the clocks are frozen only while programs run, they resume when all programs wait.
         let is_parked = host.is_none() && !page().holds_waits();
-        // Rounded up, so that it is neither early nor forever.
+        // Rounded up, so that it is neither early nor infinite.
         let span = host.unwrap_or(asked.nanos()).plus(Nanos(MICRO - 1));
         let Timespec { sec, nsec } = Timespec::from_nanos(span);
         let sec = if is_parked { sec + PARKED_TIMEOUT } else { sec };
@@ -47,7 +46,7 @@ fn set(nr: Nr, args: &Args) -> i64 {
         let mut host_args = *args;
         host_args[3] = timeval.as_ptr() as u64;
         let result = syscall(nr, &host_args);
-        // The supervisor may have looked for parked ones just before.
+        // The supervisor may have looked for parked timeouts just before.
         if !is_parked || with_map(|view| view.rate().is_frozen()) {
             return result;
         }
@@ -55,7 +54,7 @@ fn set(nr: Nr, args: &Args) -> i64 {
 }
 
 fn get(nr: Nr, args: &Args) -> i64 {
-    // A length that is not a timeval's gets what the kernel gives.
+    // If the length is not that of a timeval, the kernel's result is kept.
     let length = load_u32(args[4]);
     let result = syscall(nr, args);
     if result != 0 || !length.is_ok_and(|length| length as usize >= size_of::<[u64; 2]>()) {
@@ -67,7 +66,7 @@ fn get(nr: Nr, args: &Args) -> i64 {
     let virt = match told.sec - PARKED_TIMEOUT {
         sec @ 0.. => Timespec { sec, ..told },
         _ => with_map(|view| match view.rate() {
-            // Set before the clocks stood, or where they stand only while programs run.
+            // Set before the clocks were frozen, or they are frozen only while programs run.
             rate if rate.is_frozen() => told,
             rate => Timespec::from_nanos(rate.virtual_span(told.nanos())),
         }),

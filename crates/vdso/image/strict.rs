@@ -1,8 +1,9 @@
-//! The strict mode of seccomp, in which a thread may only read, write, exit and return from a handler.
+//! The strict mode of seccomp, in which a thread may only read, write, exit and return from a
+//! handler.
 //!
-//! The kernel does not put it on a thread that has a filter, and in a timeline every thread has one.
-//! So a filter that does the same takes its place. It stops every other call for the supervisor, which
-//! ends the thread.
+//! The kernel does not enable it for a thread that has a filter, and in a timeline every thread has
+//! one. A filter with the same effect takes its place. It stops every other call for the
+//! supervisor, which ends the thread.
 
 use eigentime_calls::nr::{EXIT, PRCTL, READ, RT_SIGRETURN, WRITE};
 use eigentime_calls::{AUDIT_ARCH, PR_SET_SECCOMP};
@@ -61,15 +62,15 @@ static FILTER: [Instruction; 9] = [
     answer(SECCOMP_RET_ALLOW),
 ];
 
-/// Puts the filter on the calling thread: 0, or a negative error number.
+/// Installs the filter on the calling thread; returns 0 or a negative error number.
 #[inline(never)]
 pub fn enter() -> i64 {
     let program = Program { len: FILTER.len() as u16, filter: FILTER.as_ptr() };
     let set_mode: Args =
         [PR_SET_SECCOMP.into(), SECCOMP_MODE_FILTER, (&raw const program) as u64, 0, 0, 0];
     match syscall(PRCTL, &set_mode) {
-        // A filter takes a privilege, or that privileges are renounced. The thread starts no program
-        // any more, and so loses none by that.
+        // A filter requires a privilege or `no_new_privs`. The thread can no longer start programs,
+        // so `no_new_privs` costs it nothing.
         error if error == -EACCES => match syscall(PRCTL, &[PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]) {
             0 => syscall(PRCTL, &set_mode),
             error => error,

@@ -1,5 +1,4 @@
-//! Timers: what arms them is turned into host time, what they report is turned
-//! back.
+//! Timers: settings are converted to host time, and reports are converted back.
 
 use eigentime_calls::nr::{ALARM, FUTEX, SETITIMER};
 use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
@@ -16,14 +15,14 @@ use crate::memory::{load, store};
 const EFAULT: i64 = 14;
 const MICRO: i64 = 1_000;
 
-/// What arms a timer, or what it reports.
+/// A timer setting, armed or reported.
 #[derive(Clone, Copy)]
 struct Setting {
     interval: Timespec,
     value: Timespec,
 }
 
-/// How a call lays its settings out.
+/// The layout of a call's settings.
 #[derive(Clone, Copy)]
 enum Format {
     /// `struct itimerspec`.
@@ -49,7 +48,7 @@ impl Format {
         Setting { interval: time(interval, interval_part), value: time(value, value_part) }
     }
 
-    /// Microseconds are rounded up, so that what is not zero stays so.
+    /// Rounds microseconds up, so that a nonzero value stays nonzero.
     fn write(self, setting: Setting) -> [u64; 4] {
         let words = |time: Timespec| match self {
             Self::Nanoseconds => [time.sec as u64, time.nsec as u64],
@@ -68,7 +67,7 @@ impl Format {
 #[inline(never)]
 pub fn translate(nr: Nr, timer: Timer, op: TimerOp, args: &Args, hint: i64) -> i64 {
     match (timer, op) {
-        // A timer that the supervisor found to run on CPU time, or not at all.
+        // The supervisor found this timer to run on CPU time, or not to exist.
         (Timer::Posix, _) if hint == NO_HINT => syscall(nr, args),
         (Timer::Interval, _) if args[0] as u32 != ITIMER_REAL => syscall(nr, args),
         (Timer::Alarm, _) => alarm(args),
@@ -81,8 +80,8 @@ pub fn translate(nr: Nr, timer: Timer, op: TimerOp, args: &Args, hint: i64) -> i
     }
 }
 
-/// Arms a timer: `clock` is there for an absolute setting, and then the clock of
-/// the timer, if it is known.
+/// Arms a timer. `clock` is present for an absolute setting and then holds the timer's clock, if
+/// known.
 fn set(
     nr: Nr,
     timer: Timer,
@@ -93,7 +92,7 @@ fn set(
 ) -> i64 {
     let format = Format::of(timer);
     let words = match (timer, arg(args, new)) {
-        // To `setitimer`, none are zeros.
+        // `setitimer` takes a null pointer for zeros.
         (Timer::Interval, 0) => [0; 4],
         (_, at) => match load::<4>(at) {
             Ok(words) => words,
@@ -106,7 +105,7 @@ fn set(
     }
     let armed = asked.value != Timespec::default();
     let clock = clock.flatten();
-    // For which instant, on which clock; should the map change while it is being set.
+    // The instant and its clock, in case the map changes while the timer is being set.
     let due = match clock {
         Some(clock) => (clock, VirtualInstant(asked.value.nanos())),
         None => (line(hint), virtual_now(line(hint)).after(asked.value.nanos())),
@@ -131,7 +130,7 @@ fn set(
             let old_setting = if again { 0 } else { before.as_mut_ptr() as u64 };
             set_arg(&mut host_args, old, old_setting);
         }
-        // Read first, so that the old setting is not told to have more left than it had.
+        // Read first, so that the old setting is not reported with more time left than it had.
         let now = host_now(line(hint));
         let result = syscall(nr, &host_args);
         if result == 0 && armed && latch != page().latch() {
@@ -145,8 +144,8 @@ fn set(
     }
 }
 
-/// Which map is the current one, once it is none that is about to be another: how a timer is
-/// set must tell by which map. The supervisor wakes who waits for that.
+/// The latch of the current map once no switch is pending: a timer's setting must show which map it
+/// was made with. The supervisor wakes the waiters.
 #[inline(never)]
 fn settled_latch() -> Latch {
     const FUTEX_WAIT: u64 = 0;
@@ -164,19 +163,19 @@ fn virtual_now(clock: Clock) -> VirtualInstant {
     with_map(|view| view.at(clock, host_now(clock)))
 }
 
-/// What a timer is set to that is to go off at an instant, from now on.
+/// The relative host setting of a timer that expires at a virtual instant.
 fn wait_until_to_host(view: &View<'_>, (clock, at): (Clock, VirtualInstant)) -> Timespec {
     let now = host_now(clock);
     let left = at.since(view.at(clock, now)).max(Nanos(1));
     wait_to_host(view, clock, Timespec::from_nanos(left))
 }
 
-/// Asks a timer.
+/// Queries a timer.
 fn get(nr: Nr, timer: Timer, args: &Args, to: u8, hint: i64) -> i64 {
     let mut words = [0; 4];
     let mut host_args = *args;
     set_arg(&mut host_args, to, words.as_mut_ptr() as u64);
-    // Read first, so that it does not tell more than it was set to.
+    // Read first, so that no more time is reported than the timer was set to.
     let now = host_now(line(hint));
     match syscall(nr, &host_args) {
         0 => give_back(Format::of(timer), arg(args, to), words, hint, now),
@@ -198,7 +197,7 @@ fn alarm(args: &Args) -> i64 {
     let began = host_now(Clock::Monotonic);
     let result = match kernel().has_own_filter {
         0 => syscall(SETITIMER, &host_args),
-        // The filter allows this call, if any: in whole seconds, rounded up.
+        // If the filter allows any call, it is this one: in whole seconds, rounded up.
         _ => {
             let [_, _, sec, micros] = now;
             let left = syscall(ALARM, &[sec + u64::from(micros != 0), 0, 0, 0, 0, 0]);
@@ -210,7 +209,7 @@ fn alarm(args: &Args) -> i64 {
         0 => {
             let left = format.read(before).value;
             let left = with_map(|view| wait_to_virtual(view, Clock::Monotonic, left, began));
-            // As the kernel: rounded to the nearest, but never to zero while it is
+            // Like the kernel: rounded to the nearest second, but never to zero while the timer is
             // pending (`alarm_setitimer` in kernel/time/itimer.c).
             let up = left.nsec >= 500_000_000 || (left.sec == 0 && left.nsec != 0);
             left.sec + i64::from(up)
@@ -219,7 +218,7 @@ fn alarm(args: &Args) -> i64 {
     }
 }
 
-/// Writes a setting of the kernel's to the program, in virtual time.
+/// Writes a setting reported by the kernel to the program, in virtual time.
 fn give_back(format: Format, to: u64, words: [u64; 4], hint: i64, now: HostInstant) -> i64 {
     let host = format.read(words);
     let virt = with_map(|view| Setting {
@@ -232,18 +231,18 @@ fn give_back(format: Format, to: u64, words: [u64; 4], hint: i64, now: HostInsta
     }
 }
 
-/// The clock on which a timer is parked while that stands still: the supervisor says so where
-/// it is not the monotonic one.
+/// The clock on which a timer is parked while that clock is frozen: the monotonic clock, unless the
+/// supervisor names another.
 fn line(hint: i64) -> Clock {
     ClockId(hint as i32).clock().filter(|_| hint != NO_HINT).unwrap_or(Clock::Monotonic)
 }
 
 fn span_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
-    // Where no time passes, an interval is kept as it is.
+    // An interval on a frozen clock is kept unchanged.
     view.rate_of(clock).host_span(span.nanos()).map_or(span, Timespec::from_nanos)
 }
 
-/// What a timer is set to that is to go off in a virtual `span`.
+/// The relative host setting of a timer that expires after a virtual `span`.
 fn wait_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
     if view.rate_of(clock).is_frozen() && span != Timespec::default() {
         return Timespec::from_nanos(PARKED.after(span.nanos()).since(host_now(clock)));
@@ -251,8 +250,8 @@ fn wait_to_host(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
     span_to_host(view, clock, span)
 }
 
-/// What a timer is set to that is to go off at an instant. The kernel counts by the host how many
-/// periods have passed since then; as that is rounded, it is told as many as have passed here.
+/// The host setting of a timer that expires at an instant. The kernel counts the periods passed
+/// since then in host time, rounded; the setting makes it count the periods passed in virtual time.
 fn instant_to_host(view: &View<'_>, clock: Clock, asked: Setting) -> Timespec {
     let (at, every) = (VirtualInstant(asked.value.nanos()), asked.interval);
     let now = view.at(clock, host_now(clock));
@@ -269,7 +268,7 @@ fn instant_to_host(view: &View<'_>, clock: Clock, asked: Setting) -> Timespec {
     Timespec::from_nanos(then.0.max(Nanos(1)))
 }
 
-/// A span in virtual time; what is not zero stays so, for zero means disarmed.
+/// A span in virtual time. A nonzero span stays nonzero, since zero means disarmed.
 fn span_to_virtual(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
     let rate = view.rate_of(clock);
     if span == Timespec::default() || rate.is_frozen() {
@@ -278,7 +277,7 @@ fn span_to_virtual(view: &View<'_>, clock: Clock, span: Timespec) -> Timespec {
     Timespec::from_nanos(rate.virtual_span(span.nanos()).max(Nanos(1)))
 }
 
-/// What a timer has left, in virtual time.
+/// The time that a timer has left, in virtual time.
 fn wait_to_virtual(view: &View<'_>, clock: Clock, left: Timespec, now: HostInstant) -> Timespec {
     if left == Timespec::default() || !view.rate_of(clock).is_frozen() {
         return span_to_virtual(view, clock, left);

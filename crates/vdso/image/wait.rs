@@ -1,5 +1,5 @@
-//! Waits: the time asked for is turned into host time, the call is made, and what
-//! was left is turned back.
+//! Waits: the requested time is converted to host time, the call is made, and the remaining time is
+//! converted back.
 
 use eigentime_calls::nr::{EPOLL_PWAIT, EPOLL_PWAIT2, POLL, PPOLL, PSELECT6};
 use eigentime_calls::{
@@ -23,26 +23,26 @@ const ENOSYS: i64 = 38;
 /// A time that never comes.
 pub const NEVER: Timespec = Timespec { sec: NEVER_SECONDS, nsec: 0 };
 
-/// Until when a wait goes on, in virtual time.
+/// The virtual time at which a wait ends.
 #[derive(Clone, Copy)]
 struct Deadline {
     clock: Clock,
     at: VirtualInstant,
-    /// Is the kernel to be told relative to now?
+    /// Whether the kernel takes it relative to now.
     relative: bool,
 }
 
-/// Until when the kernel lets a wait go on.
+/// The time at which the kernel ends a wait.
 struct Due {
-    /// What it is told.
+    /// The time passed to the kernel.
     time: Timespec,
-    /// When that is; never, if there is none.
+    /// The host instant of its end; `None` if it never ends.
     at: Option<HostInstant>,
 }
 
 impl Deadline {
-    /// When a wait ends by the map as it is now, on the host's monotonic clock if that showed `now`:
-    /// never, where the supervisor ends waits.
+    /// When a wait ends under the current map, given the reading `now` of the host's monotonic
+    /// clock; never, if the supervisor ends waits.
     #[inline(always)]
     fn due(&self, now: Option<HostInstant>) -> Due {
         let ends_by_host = self.ends_by_host();
@@ -61,19 +61,19 @@ impl Deadline {
         Due { time, at }
     }
 
-    /// When it comes, on the host's clock, if it does.
+    /// The host instant of the deadline, if it is ever reached.
     #[inline(never)]
     fn host_at(&self) -> Option<HostInstant> {
         with_map(|view| view.host_at(self.clock, self.at))
     }
 
-    /// Does its clock stand still, and is the program to end all the same?
+    /// Whether its clock is frozen and the program should end nevertheless.
     #[inline(never)]
     fn ends_by_host(&self) -> bool {
         kernel().ends_waits != 0 && with_map(|view| view.rate_of(self.clock).is_frozen())
     }
 
-    /// The host time to pass to the kernel if what is left of virtual time passes on the host.
+    /// The host time to pass to the kernel if the remaining virtual time elapses on the host.
     #[inline(never)]
     fn host_span(&self) -> Timespec {
         let now = host_now(self.clock);
@@ -81,21 +81,21 @@ impl Deadline {
         Timespec::from_nanos(if self.relative { left } else { now.after(left).0 })
     }
 
-    /// Does its clock not show it yet?
+    /// Whether its clock has not reached it yet.
     #[inline(never)]
     fn is_ahead(&self) -> bool {
         with_map(|view| view.at(self.clock, host_now(self.clock))) < self.at
     }
 
-    /// Has the kernel ended a wait by a map that holds no more?
+    /// Whether the kernel ended a wait under an outdated map.
     #[inline(never)]
     fn was_missed(&self, due: &Due) -> bool {
         due.at.is_some_and(|at| host_now(self.clock) >= at) && self.is_ahead()
     }
 
-    /// The virtual time that was left when the kernel ended the wait at `end`; the clocks may be
-    /// further already, since a signal handler may have run. Where it did not know the deadline, the
-    /// time that is left now.
+    /// The virtual time that was left when the kernel ended the wait at `end`; the clocks may have
+    /// advanced since, as a signal handler may have run. If the kernel did not know the deadline,
+    /// the time left now.
     #[inline(never)]
     fn left(&self, end: Option<HostInstant>) -> Nanos {
         let end = end.unwrap_or_else(host_monotonic);
@@ -104,11 +104,11 @@ impl Deadline {
     }
 }
 
-/// Makes a wait in virtual time; `None` if there is no time to wait for, or none that the timeline
-/// moves, or none that can be understood.
+/// Performs a wait in virtual time; `None` if it has no timeout, one on a clock that the timeline
+/// does not move, or one that is not understood.
 ///
-/// The steps are functions of their own, one after the other on the stack, which is
-/// the program's and may be small.
+/// The steps are separate functions that use the stack one after the other: it is the program's and
+/// may be small.
 #[inline(never)]
 pub fn translate(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
     if wait.clears_sets && page().may_change() {
@@ -117,7 +117,7 @@ pub fn translate(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
     translate_with(call, wait, frame, None)
 }
 
-/// The same for a call whose sets are needed again if the map changes meanwhile.
+/// Like [`translate`], for a call whose sets are needed again if the map changes meanwhile.
 #[inline(never)]
 fn translate_with_sets(call: &Call, wait: &Wait, frame: &Frame) -> Option<i64> {
     let mut sets = Sets::NONE;
@@ -135,8 +135,8 @@ fn translate_with(
     mut sets: Option<&mut Sets>,
 ) -> Option<i64> {
     let args = &frame.args;
-    // What the kernel would refuse goes to it as it is: it knows the right error
-    // and the order in which to find faults.
+    // A call that the kernel would refuse is passed on unchanged: the kernel knows the right error
+    // and the order in which to check for errors.
     let (mut deadline, mut now) = deadline(wait, args)?;
     let mut waiting = Waiting {
         mark: WAITING,
@@ -146,15 +146,15 @@ fn translate_with(
         ..Waiting::default()
     };
     loop {
-        // Whoever sets the program's clocks anew may have moved it.
+        // A change of the program's clocks may have moved the deadline.
         deadline.at = VirtualInstant::from_nanos(read_again(&waiting.at));
         let mut due = deadline.due(now.take());
         waiting.host = [due.time.sec, due.time.nsec];
-        // A thread that was woken because its time has come does not go to sleep again.
+        // A thread that was woken because its deadline has passed does not sleep again.
         let sleeps = call.woken_by == WokenBy::Nothing;
         let is_over = page().holds_waits() && sleeps && !deadline.is_ahead();
         let result = if is_over { 0 } else { make(call.nr, wait, args, &mut waiting) };
-        // A change of the map may have come too late for a wait that was about to end.
+        // The map may have changed too late for a wait that was about to end.
         if wait.timed_out.is(result)
             && !is_over
             && deadline.was_missed(&due)
@@ -164,14 +164,14 @@ fn translate_with(
         }
         if read_again(&waiting.again) != 0 {
             waiting.again = 0;
-            // Nothing but the supervisor has ended it.
+            // Only the supervisor ended it.
             if result == -EINVAL || wait.timed_out.is(result) {
                 continue;
             }
-            // The kernel has not told what was left.
+            // The kernel has not reported what was left.
             due.at = None;
         }
-        // The whole milliseconds have passed.
+        // POLL has waited for the whole milliseconds only.
         if result == 0 && waiting.nr == POLL.0 as u16 && deadline.is_ahead() {
             continue;
         }
@@ -179,7 +179,7 @@ fn translate_with(
     }
 }
 
-/// A wait was interrupted before it began: all of its time is left.
+/// Returns the result of a wait interrupted before it began: all of its time is left.
 #[inline(never)]
 pub fn interrupted(wait: &Wait, args: &Args) -> i64 {
     let Left::Interrupted(left) = wait.left else { return -EINTR };
@@ -193,18 +193,19 @@ pub fn interrupted(wait: &Wait, args: &Args) -> i64 {
     }
 }
 
-/// Reads what others may have written since.
+/// Reads a value that others may have written since.
 #[inline(always)]
 fn read_again<T: Copy>(value: &T) -> T {
     // SAFETY: a reference is valid for reads.
     unsafe { core::ptr::read_volatile(value) }
 }
 
-/// The deadline that the arguments ask for, and what the host's monotonic clock showed, if it was
-/// read; `None` if there is none, or none that can be understood.
+/// The deadline that the arguments request, and the reading of the host's monotonic clock, if it
+/// was read; `None` if there is no deadline, or none that is understood.
 #[inline(never)]
 fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)> {
-    // Before anything is read: what takes no time may have anything where others have theirs.
+    // Checked before anything is read: a call without a timeout may have any value in that
+    // argument.
     let (relative, clock) = base_and_clock(wait, args)?;
     if !page().moves(clock.id()) && !wait.always {
         return None;
@@ -229,7 +230,7 @@ fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)>
             time_at(wait, load::<2>(pointer).ok()?)?
         }
         Form::Timeval => {
-            // As the kernel: microseconds beyond a second are carried over.
+            // Like the kernel: microseconds beyond a second are carried over.
             let [sec, usec] = load::<2>(argument).ok()?.map(|word| word as i64);
             let sec = sec.wrapping_add(usec / 1_000_000);
             time_at(wait, [sec as u64, (usec % 1_000_000 * 1_000) as u64])?
@@ -247,8 +248,8 @@ fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)>
     Some((Deadline { clock, at: virtual_now.after(asked), relative }, Some(now)))
 }
 
-/// The total of a `timespec` that the kernel would accept, and not take for one that has passed or
-/// never comes.
+/// The total of a `timespec` that the kernel would accept and would not take as already passed or
+/// as never.
 fn time_at(wait: &Wait, [sec, nsec]: [u64; 2]) -> Option<Nanos> {
     let time = Timespec { sec: sec as i64, nsec: nsec as i64 };
     let total = time.nanos();
@@ -256,8 +257,8 @@ fn time_at(wait: &Wait, [sec, nsec]: [u64; 2]) -> Option<Nanos> {
     is_accepted.then_some(total)
 }
 
-/// Is the time relative, and which clock is it on? Relative times are all kept on
-/// the monotonic clock: every clock of a timeline has the same rate.
+/// Returns whether the time is relative, and its clock. Relative times are all kept on the
+/// monotonic clock, as the kernel does.
 fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
     let futex = if wait.base == Base::Futex { FutexOp::of(args) } else { None };
     let relative = match wait.base {
@@ -280,7 +281,7 @@ fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
     Some((relative, if relative { Clock::Monotonic } else { clock }))
 }
 
-/// Makes the call with the host time of `waiting` in the place of the program's.
+/// Makes the call with the host time of `waiting` in place of the program's.
 #[inline(never)]
 fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     if wait.via == Via::RingRelative {
@@ -299,8 +300,8 @@ fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     }
     let nr = match wait.via {
         Via::Same | Via::RingRelative => nr,
-        // It keeps its deadline when the process is stopped and continued; what is less than a
-        // millisecond follows. A tracer sees to that.
+        // `poll` keeps its deadline when the process is stopped and continued; the rest below a
+        // millisecond follows. A tracer handles this itself.
         Via::Ppoll if kernel().is_untraced != 0 && whole_millis(waiting.host) > 1 => {
             args[2] = whole_millis(waiting.host) - 1;
             POLL
@@ -319,7 +320,7 @@ fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
                 args[4] = 0;
             }
             let result = waiting_syscall(EPOLL_PWAIT2, &args, waiting);
-            // Before Linux 5.11, and under filters of container engines that are older.
+            // Before Linux 5.11, and under filters of older container engines.
             if result != -ENOSYS && result != -EPERM {
                 return result;
             }
@@ -330,8 +331,8 @@ fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     waiting_syscall(nr, &args, waiting)
 }
 
-/// Makes the program's own call, in its own form: a filter that the program has may allow no other.
-/// Rounds up, so that it does not end early.
+/// Makes the program's call in its original form, because the program's own filter may allow no
+/// other. Rounds up, so that it does not end early.
 #[inline(never)]
 fn make_as_asked(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     let mut args = *args;
@@ -340,7 +341,7 @@ fn make_as_asked(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64
         return waiting_syscall(nr, &args, waiting);
     }
     const MICRO: i64 = 1_000;
-    // Seconds that are too many are for the kernel to cut.
+    // The kernel clamps too many seconds.
     let [sec, nsec] = waiting.host;
     waiting.host = [sec, (nsec + MICRO - 1) / MICRO];
     set_arg(&mut args, wait.arg, waiting.host.as_mut_ptr() as u64);
@@ -360,12 +361,12 @@ fn make_ring(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
     waiting_syscall(nr, &args, waiting)
 }
 
-/// A time in milliseconds for a call that takes nothing finer, rounded up.
+/// A time in milliseconds, rounded up, for a call that takes nothing finer.
 fn millis([sec, nsec]: [i64; 2]) -> u64 {
     millis_of(Timespec { sec, nsec }.nanos().0.saturating_add(999_999))
 }
 
-/// The same, rounded down.
+/// Like [`millis`], but rounded down.
 fn whole_millis([sec, nsec]: [i64; 2]) -> u64 {
     millis_of(Timespec { sec, nsec }.nanos().0)
 }
@@ -375,7 +376,7 @@ fn millis_of(nanos: i64) -> u64 {
     (nanos / 1_000_000).clamp(0, MOST) as u64
 }
 
-/// Writes the virtual time that was left to where the kernel writes it.
+/// Writes the remaining virtual time to where the kernel writes it.
 #[inline(never)]
 fn give_back(
     wait: &Wait,
@@ -391,10 +392,10 @@ fn give_back(
     let to = match wait.left {
         Left::Nowhere => return result,
         Left::WithResult if result <= 0 => return result,
-        // Where the kernel refuses, it does so before it writes what is left.
+        // When the kernel refuses the call, it has not written the remaining time.
         Left::InPlace if is_refused => return result,
         Left::InPlace | Left::WithResult => arg(args, wait.arg),
-        // A stop of job control interrupts it too, and then the kernel goes on with it.
+        // A job control stop interrupts it too, but the kernel then resumes it.
         Left::Interrupted(left) if deadline.relative && was_interrupted => arg(args, left),
         Left::Interrupted(_) => return result,
     };
@@ -410,7 +411,7 @@ fn give_back(
         Form::Timespec | Form::Millis | Form::RingArgument => left.nsec,
     };
     match store(to, [left.sec as u64, part as u64]) {
-        // select() with its timeout in read-only memory is allowed.
+        // `select` with its timeout in read-only memory is allowed.
         Err(_) if wait.left != Left::InPlace => -EFAULT,
         _ => result,
     }

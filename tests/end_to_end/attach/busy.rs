@@ -1,5 +1,5 @@
-//! Threads that read clocks without a pause are inside the vDSO when they are stopped:
-//! none crashes, and none sees a clock step back.
+//! Threads that read clocks without a pause are inside the vDSO when they are stopped: none
+//! crashes, and none sees a clock step back.
 
 use std::process::Command;
 
@@ -13,11 +13,11 @@ use crate::timeline::FUTURE;
 
 const THREADS: u64 = 8;
 
-/// All clocks that the program reads; and those that are never set.
+/// All clocks that the program reads and that are never set.
 const CLOCKS: [u32; 7] = [0, 1, 4, 5, 6, 7, 11];
 const STEADY: [u32; 4] = [1, 4, 6, 7];
 
-/// The clocks of the timelines to which they are moved, from the host's gently on.
+/// The clocks of the timelines to which they are moved, from close to the host's to far from it.
 const OPTIONS: [&[&str]; 5] = [
     &["--rate", "10"],
     &["--date", FUTURE.0, "--rate", "1000"],
@@ -57,7 +57,7 @@ fn attach(build: Build, options: &[&str]) -> Outcome {
     place.expect_nobody()
 }
 
-/// The clocks that were ahead of the host's are that no longer: once for each thread.
+/// Clocks that were ahead of the host's no longer are: each thread sees one step back.
 fn and_back(build: Build, options: &[&str]) -> Outcome {
     let place = Place::new()?;
     let partner = start(build)?;

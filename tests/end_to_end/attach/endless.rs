@@ -1,5 +1,5 @@
-//! What waits without an end goes on waiting, whatever is done to its clocks, and then
-//! returns what it would have returned.
+//! Waits without a timeout continue, whatever is done to their clocks, and then return what they
+//! would have returned.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::FUTURE;
 
-/// What each wait returns when it is given what it waits for, and its errno.
+/// The return value and errno of each wait when its event comes.
 const RETURNED: [(&str, &str); 16] = [
     ("read", "1 0"),
     ("poll", "1 0"),
@@ -31,7 +31,7 @@ const RETURNED: [(&str, &str); 16] = [
     ("sem_wait", "0 0"),
 ];
 
-/// What is done to the timeline in between.
+/// Changes to the timeline in between.
 const CHANGES: [&[&str]; 5] =
     [&["leap", "+1d"], &["freeze"], &["thaw"], &["set", "--rate", "0.1"], &["leap", "+1h"]];
 
@@ -46,7 +46,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// A program that waits in every call that there is.
+/// A program that waits in every available call.
 pub fn endless_partner(build: Build) -> Result<Partner, Broken> {
     Partner::start(&mut Command::new(Program::Endless.path(build)))
 }
@@ -73,7 +73,7 @@ fn through_all(build: Build, back: bool) -> Outcome {
     place.expect_nobody()
 }
 
-/// Each must have waited until it was given what it waited for.
+/// Each must have waited until its event came.
 pub fn check_woken(woken: &Answer) -> Outcome {
     for (name, expected) in RETURNED {
         let returned = woken.values.get(name).map(String::as_str);

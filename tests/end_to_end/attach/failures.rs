@@ -1,4 +1,4 @@
-//! What fails midway is undone: the process has what it had, and goes on.
+//! A failure midway is undone: the process keeps what it had, and runs on.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
@@ -16,8 +16,8 @@ use crate::timeline::FUTURE;
 const NEEDS: [Need; 1] = [Need::Program(Build::Dynamic)];
 const PAGE: u64 = 4096;
 
-/// The memory, in pages, that the process may still take: enough for more and more of
-/// what attaching takes, so that every step fails once. With the last it succeeds.
+/// The memory, in pages, that the process may still take: it covers more and more of what attaching
+/// needs, so that every step fails once. With the last value it succeeds.
 const ROOMS: [u64; 9] = [0, 4, 8, 9, 10, 12, 16, 24, 4096];
 
 /// Adds the tests.
@@ -38,7 +38,7 @@ fn limit(pid: u32, resource: Resource, most: Option<u64>) -> Outcome {
     Ok(())
 }
 
-/// Fails to attach it, and looks that it is as it was.
+/// Fails to attach it, and checks that it is unchanged.
 fn fails(place: &Place, pid: u32, named: &str) -> Outcome {
     let before = Outside::of(pid)?;
     let ended = place.attach(pid, &["--date", FUTURE.0])?;
@@ -51,8 +51,8 @@ fn fails(place: &Place, pid: u32, named: &str) -> Outcome {
     before.ensure_unchanged(pid)
 }
 
-/// Lets a process have so many descriptors more than it has: the limit is on their
-/// numbers, and the lowest are taken first.
+/// Leaves a process this many spare descriptors. The limit is on their numbers, and the lowest are
+/// taken first.
 fn spare_descriptors(pid: u32, spare: usize) -> Outcome {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))?.flatten();
     let taken: Vec<u64> =
@@ -61,7 +61,7 @@ fn spare_descriptors(pid: u32, spare: usize) -> Outcome {
     limit(pid, Resource::Nofile, first_forbidden)
 }
 
-/// Three descriptors are needed, and given back.
+/// Three descriptors are needed, and returned.
 fn descriptors(spare: usize) -> Outcome {
     let place = Place::new()?;
     let mut partner = start_in_c(3)?;
@@ -78,7 +78,7 @@ fn descriptors(spare: usize) -> Outcome {
     place.expect_nobody()
 }
 
-/// On the host, undisturbed.
+/// It continues on the host, undisturbed.
 fn goes_on(partner: &mut Partner) -> Outcome {
     let answer = partner.ask("1")?;
     let disturbed: u64 = answer.number::<u64>("back")? + answer.number::<u64>("failed")?;
@@ -117,14 +117,14 @@ fn memory() -> Outcome {
     place.expect_nobody()
 }
 
-/// The address space that a process takes, in bytes.
+/// The size of a process's address space, in bytes.
 fn size_of(pid: u32) -> Result<u64, Broken> {
     let text = status_field(pid, "VmSize").unwrap_or_default();
     let kib: u64 = text.trim_end_matches("kB").trim().parse()?;
     Ok(kib * 1024)
 }
 
-/// What a process waits for does not notice that it was almost attached.
+/// A failed attach does not disturb the waits of a process.
 fn waits_go_on() -> Outcome {
     let place = Place::new()?;
     let mut partner = endless_partner(Build::Dynamic)?;

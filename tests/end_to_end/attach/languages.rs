@@ -1,5 +1,4 @@
-//! Programs with several threads in the languages people use: moved to another date and
-//! rate, and back.
+//! Programs with several threads in common languages: moved to another date and rate, and back.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -14,13 +13,13 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, TENFOLD};
 use crate::workspace;
 
-/// The threads that live in each program, besides those of its runtime.
+/// The threads of each program, besides those of its runtime.
 const THREADS: usize = 3;
 /// How long programs sleep, on the host and in the timeline.
 const HOST_MS: f64 = 900.0;
 const VIRTUAL_MS: f64 = 9000.0;
-/// Host time that a sleep may seem to fall short by, since its beginning may be read late: Node.js
-/// writes nothing to a socket that has stamps.
+/// Host time by which a sleep may seem too short, since its beginning may be read late: Node.js
+/// writes nothing to a socket with timestamps.
 const LEAST_SHARE: f64 = 0.65;
 /// The three sleeps of an answer.
 const SLEEPS: [&str; 3] = ["old", "new", "child"];
@@ -73,19 +72,19 @@ fn compiled(build: Build) -> Result<Vec<OsString>, Broken> {
     Ok(vec![Program::Moved.path(build).into()])
 }
 
-/// Starts a program that lives on while it is moved.
+/// Starts a program that keeps running while it is moved.
 pub fn start_moved(words: &[OsString], threads: usize) -> Result<Partner, Broken> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     start_by(&mut command, threads)
 }
 
-/// The same by a command that starts it.
+/// The same with a command that starts it.
 pub fn start_by(command: &mut Command, threads: usize) -> Result<Partner, Broken> {
     Partner::start(command.arg(threads.to_string()).arg(workspace::script("child.sh")))
 }
 
-/// The same, the one in C.
+/// The same for the one in C.
 pub fn start_in_c(threads: usize) -> Result<Partner, Broken> {
     start_moved(&compiled(Build::Dynamic)?, threads)
 }
@@ -127,7 +126,7 @@ fn there_and_back(words: &[OsString]) -> Outcome {
     for name in SLEEPS {
         check_sleep(&after, name, HOST_MS)?;
     }
-    // The timeline was ahead of the host: each thread sees once that it no longer is.
+    // The timeline was ahead of the host: each thread sees one step back.
     check_threads(&after, &there, THREADS as u64)?;
     partner.finish(STATUS)?;
     place.expect_nobody()
@@ -139,7 +138,7 @@ pub fn host_date() -> f64 {
 }
 
 fn check_dates(answer: &Answer, host: f64) -> Outcome {
-    /// A child prints whole seconds, and all was said before it was heard.
+    /// A child prints whole seconds, and everything was printed before it was read.
     const NEAR_S: f64 = 15.0;
     for key in ["date", "child_date"] {
         let date: f64 = answer.number(key)?;
@@ -148,7 +147,8 @@ fn check_dates(answer: &Answer, host: f64) -> Outcome {
     Ok(())
 }
 
-/// What a busy machine may add to a sleep; less than what one takes too long by the host's clock.
+/// The most that a busy machine may add to a sleep; less than the excess of an untranslated sleep
+/// by the host's clock.
 const LATE: Duration = Duration::from_millis(500);
 
 fn check_sleep(answer: &Answer, name: &str, expected_ms: f64) -> Outcome {

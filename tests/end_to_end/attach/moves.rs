@@ -18,10 +18,10 @@ use crate::suite::{Broken, Outcome};
 /// How long anything may take on a busy machine before it counts as stuck.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// Between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What `attach --json` and `detach --json` print.
+/// The output of `attach --json` and `detach --json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moved {
@@ -33,24 +33,24 @@ pub struct Moved {
 }
 
 impl Place {
-    /// `eigentime attach --pid PID OPTIONS`, whatever its exit status.
+    /// Runs `eigentime attach --pid PID OPTIONS`, whatever its exit status.
     pub fn attach(&self, pid: u32, options: &[&str]) -> Result<Finished, Broken> {
         let mut command = self.eigentime("attach", pid)?;
         run(command.args(options), LIMIT)
     }
 
-    /// The same, which must be done.
+    /// The same, which must succeed.
     pub fn attached(&self, pid: u32, options: &[&str]) -> Result<Moved, Broken> {
         parse(&self.attach(pid, &[&["--json"], options].concat())?)
     }
 
-    /// `eigentime detach --pid PID --json`, whatever its exit status.
+    /// Runs `eigentime detach --pid PID --json`, whatever its exit status.
     pub fn detach(&self, pid: u32) -> Result<Finished, Broken> {
         let mut command = self.eigentime("detach", pid)?;
         run(command.arg("--json"), LIMIT)
     }
 
-    /// The same, which must be done.
+    /// The same, which must succeed.
     pub fn detached(&self, pid: u32) -> Result<Moved, Broken> {
         parse(&self.detach(pid)?)
     }
@@ -67,30 +67,30 @@ fn parse(ended: &Finished) -> Result<Moved, Broken> {
     serde_json::from_str(&ended.output()).map_err(|error| ended.broken(error))
 }
 
-/// What a program answered to a line.
+/// A program's answer to a line.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// Its `key=value` lines.
     pub values: BTreeMap<String, String>,
-    /// All lines, and when they came.
+    /// All lines, with their time of arrival.
     pub lines: Vec<(Instant, String)>,
 }
 
 impl Answer {
-    /// A value as a number.
+    /// Returns a value as a number.
     pub fn number<N: FromStr>(&self, key: &str) -> Result<N, Broken> {
         let value = self.values.get(key).and_then(|value| value.parse().ok());
         value.ok_or_else(|| Broken(format!("no number {key} in {:?}", self.values)))
     }
 
-    /// When a line came.
+    /// Returns when a line came.
     pub fn when(&self, text: &str) -> Result<Instant, Broken> {
         let line = self.lines.iter().find(|(_, line)| line == text);
         let line = line.ok_or_else(|| Broken(format!("no line {text:?} in {:?}", self.lines)));
         line.map(|(at, _)| *at)
     }
 
-    /// Host time from the line `NAME begin` to the line `NAME end`.
+    /// Returns the host time from the line `NAME begin` to the line `NAME end`.
     pub fn took(&self, name: &str) -> Result<Duration, Broken> {
         let begin = self.when(&format!("{name} begin"))?;
         Ok(self.when(&format!("{name} end"))?.saturating_duration_since(begin))
@@ -113,12 +113,12 @@ impl Partner {
         Ok(partner)
     }
 
-    /// Its process.
+    /// Its process ID.
     pub fn pid(&self) -> u32 {
         self.running.child.id()
     }
 
-    /// The next line must be this.
+    /// Fails unless the next line is this.
     pub fn expect(&mut self, line: &str) -> Outcome {
         let next = self.running.next_line(LIMIT)?;
         if next == line {
@@ -128,7 +128,7 @@ impl Partner {
         Err(self.running.give_up(why))
     }
 
-    /// Says a line.
+    /// Sends a line.
     pub fn say(&mut self, line: &str) -> Outcome {
         let said = self.input.as_mut().map(|input| writeln!(input, "{line}"));
         match said {
@@ -137,7 +137,7 @@ impl Partner {
         }
     }
 
-    /// Says a line, and reads the answer up to `done`.
+    /// Sends a line, and reads the answer up to `done`.
     pub fn ask(&mut self, line: &str) -> Result<Answer, Broken> {
         self.say(line)?;
         let mut answer = Answer::default();
@@ -163,13 +163,13 @@ impl Partner {
         Ok(ended)
     }
 
-    /// Kills it, and fails.
+    /// Kills it, and returns the failure.
     pub fn give_up(&mut self, why: impl std::fmt::Display) -> Broken {
         self.running.give_up(why)
     }
 }
 
-/// Waits until this holds.
+/// Waits until a condition holds.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
     let end = Instant::now() + LIMIT;
     while !holds() {
@@ -193,7 +193,7 @@ pub fn blocked_in(thread: u32) -> Option<u64> {
     call.split_whitespace().next()?.parse().ok()
 }
 
-/// Waits until all threads of a process are blocked in calls, other than to write.
+/// Waits until all threads of a process are blocked in calls other than writes.
 pub fn wait_until_blocked(pid: u32) -> Outcome {
     const WRITE: u64 = 1;
     wait_until("every thread waits", || {
@@ -211,7 +211,7 @@ pub fn wait_for_end_of(supervisor: u32) -> Outcome {
     }
 }
 
-/// All that can be seen of a process from outside that must not change.
+/// Everything visible of a process from outside that must not change.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outside {
     maps: String,
@@ -221,7 +221,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// As it is now.
+    /// Its current state.
     pub fn of(pid: u32) -> Result<Self, Broken> {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))?.count();
         // The stack and the heap may grow at any time.
@@ -232,7 +232,7 @@ impl Outside {
         Ok(Self { maps, descriptors, tracer: tracer_of(pid), threads: threads_of(pid).len() })
     }
 
-    /// Must be the same now.
+    /// Fails unless it is unchanged.
     pub fn ensure_unchanged(&self, pid: u32) -> Outcome {
         let now = Self::of(pid)?;
         if *self == now {

@@ -1,4 +1,4 @@
-//! Processes attached to a timeline that others live in, and what the commands say.
+//! Processes attached to a timeline with other members, and what the commands report.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::timeline::FUTURE;
 use crate::{command, ensure};
 
 const NEEDS: [Need; 1] = [Need::Program(Build::Dynamic)];
-/// A member that lives when its supervisor has been told to end ends at once.
+/// A member that is still running when its supervisor is asked to end, ends within this time.
 const SOON: Duration = Duration::from_secs(10);
 
 type Test = fn() -> Outcome;
@@ -42,12 +42,11 @@ fn reads() -> std::path::PathBuf {
     Program::Reads.path(Build::Dynamic)
 }
 
-/// A program that was started in the timeline and one that was attached to it read the
-/// same clocks.
+/// A program started in the timeline and one attached to it read the same clocks.
 fn one_clock_for_all() -> Outcome {
     let place = Place::new()?;
     let mut inside = place.talk("x", &["--date", FUTURE.0, "--rate", "100"], reads(), &[])?;
-    // It makes the timeline, and the other one is running.
+    // It makes the timeline, and the other program is running.
     inside.snapshot()?;
     let mut moved = Session::start(Command::new(reads()))?;
     moved.snapshot()?;
@@ -75,7 +74,7 @@ fn one_clock_for_all() -> Outcome {
     place.expect_nobody()
 }
 
-/// A timeline that is behind the host would turn a monotonic clock back.
+/// A timeline behind the host would turn a monotonic clock back.
 fn step_back_refused() -> Outcome {
     let place = Place::new()?;
     place.make("slow", &["--rate", "0.001"])?;
@@ -110,7 +109,7 @@ fn other_options_refused() -> Outcome {
     place.remove("x")
 }
 
-/// It stays when its last member has ended, as any that has a name.
+/// It stays after its last member has ended, as any named timeline does.
 fn made_by_attach() -> Outcome {
     let place = Place::new()?;
     let first = start_in_c(2)?;
@@ -177,10 +176,8 @@ fn words() -> Outcome {
     place.expect_nobody()
 }
 
-/// What is in no timeline, or has left it, cannot be returned; and what ends with its
-/// supervisor ends with it also after it was returned.
-/// While a child of `vfork` waits by the timeline, and then starts a program, its parent does not
-/// stop.
+/// While a child of `vfork` waits on the timeline's clocks, and then starts a program, its parent
+/// does not stop.
 fn detached_in_vfork() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &["--rate", "10"])?;
@@ -195,6 +192,8 @@ fn detached_in_vfork() -> Outcome {
     place.remove("x")
 }
 
+/// A process in no timeline, or one that has left it, cannot be returned; and a process that ends
+/// with its supervisor does so even after it was returned.
 fn not_detached() -> Outcome {
     let place = Place::new()?;
     let refuse = |partner: &Partner| {

@@ -1,4 +1,4 @@
-//! For how long a process with many threads is stopped while it is moved.
+//! How long a process with many threads is stopped while it is moved.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::programs::Build;
 use crate::suite::{Outcome, Suite};
 
 const THREADS: usize = 50;
-/// Far more than it takes, on a machine that does other things, too.
+/// Far more than it takes, even on a machine that does other things.
 const MOST: Duration = Duration::from_secs(1);
 
 /// Adds the tests.

@@ -1,4 +1,4 @@
-//! Signals that arrive while a process is moved reach it, with all that they carry.
+//! Signals that arrive while a process is moved reach it, with all their data.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const ROUNDS: usize = 12;
 const PERIOD_US: &str = "1000";
-/// So many signals of each kind come between two moves.
+/// This many signals of each kind arrive between two moves.
 const ENOUGH: u64 = 20;
 /// Threads that can see the monotonic clock step back when they leave the timeline.
 const THREADS: u64 = 6;
@@ -42,7 +42,7 @@ fn through_a_storm(build: Build) -> Outcome {
     place.expect_nobody()
 }
 
-/// Asks until enough signals have come since.
+/// Asks until enough signals have arrived since.
 fn hear(partner: &mut Partner, since: Option<&Answer>) -> Result<Answer, Broken> {
     let end = Instant::now() + LIMIT;
     loop {

@@ -1,6 +1,5 @@
-//! A supervisor that is killed at any moment of attaching leaves a process that lives by
-//! the host's clocks or none: none that hangs, that lives in a wrong time or whose calls
-//! fail.
+//! A supervisor killed at any moment of attaching leaves a process that lives on the host's clocks,
+//! or no process: never one that hangs, lives in a wrong time or whose calls fail.
 
 use std::process::Stdio;
 use std::thread;
@@ -19,7 +18,7 @@ use crate::programs::Build;
 use crate::suite::{Outcome, Suite};
 use crate::timeline::FUTURE;
 
-/// Killings, spread evenly over twice the time that attaching takes.
+/// Number of kills, spread evenly over twice the time that attaching takes.
 const ROUNDS: u32 = 60;
 const THREADS: usize = 4;
 
@@ -53,8 +52,7 @@ fn while_attaching() -> Outcome {
     Ok(())
 }
 
-/// Kills the supervisor so long after the command began. Returns whether the process
-/// lives on.
+/// Kills the supervisor this long after the command began. Returns whether the process survives.
 fn killed_after(delay: Duration) -> Result<bool, crate::suite::Broken> {
     let place = Place::new()?;
     place.make("x", &["--date", FUTURE.0, "--rate", "10"])?;
@@ -64,17 +62,17 @@ fn killed_after(delay: Duration) -> Result<bool, crate::suite::Broken> {
     let mut command = place.outside(crate::workspace::binary());
     command.args(["attach", "--timeline", "x", "--pid", &pid.to_string()]);
     let attaching = start(command.stdin(Stdio::null()))?;
-    // The moment is what this is about.
+    // The moment is the object of the test.
     thread::sleep(delay);
     send(supervisor, Signal::KILL)?;
     attaching.finish(LIMIT)?;
-    // Where there was none any more, the command has made another.
+    // If there was none left, the command has made another.
     for another in place.supervisors() {
         send(another, Signal::KILL)?;
     }
     let has_ended = || status_field(pid, "State").is_none_or(|state| state.starts_with('Z'));
     wait_until("it ends or is let go", || has_ended() || tracer_of(pid).is_none())?;
-    // The kernel may be about to end it, until it answers.
+    // Until it answers, the kernel may still be about to end it.
     let lives = match answers(&mut partner) {
         Ok(outcome) => outcome.map(|()| true)?,
         Err(_) if has_ended() => false,

@@ -1,5 +1,5 @@
-//! What a process waits for when it is moved: it begins anew by the timeline's clocks,
-//! follows their changes, and is as far ahead as it was when the process is returned.
+//! Waits of a process that is moved: they start again on the timeline's clocks, follow their
+//! changes, and keep their progress when the process is returned.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -15,19 +15,19 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::waits::table::{CALLS, Call, Clock};
 use crate::waits::{calls_present, needs_of};
 
-/// What comes after all is done, on a busy machine.
+/// How long the end may take after everything is done, on a busy machine.
 const SOON: Duration = Duration::from_secs(6);
-/// Half a step of the kernel's ticks, and of the roundings on the way.
+/// Half a tick of the kernel, and roundings on the way.
 const ROUNDING: Duration = Duration::from_millis(50);
 
-/// What happens to those that wait.
+/// What happens to the waiting programs.
 #[derive(Clone, Copy)]
 struct Scenario {
     name: &'static str,
     wait: Duration,
-    /// With which they are attached.
+    /// The options with which they are attached.
     options: &'static [&'static str],
-    /// What happens once all are.
+    /// What happens once all are attached.
     then: Then,
     for_musl: bool,
 }
@@ -40,9 +40,9 @@ impl Scenario {
 
 #[derive(Clone, Copy)]
 enum Then {
-    /// Nothing: the timeline's rate is this.
+    /// Nothing: the timeline runs at this rate.
     Rate(u32),
-    /// They are frozen until there is a leap by this much.
+    /// They are frozen until a leap of this span.
     Leap(&'static str),
     /// They are returned to the host.
     Detach,
@@ -72,8 +72,8 @@ const SCENARIOS: [Scenario; 3] = [
     },
 ];
 
-/// Not here: what ends for another reason than its timeout, and sockets' timeouts, which
-/// the kernel has counted in host time before.
+/// Excludes calls that end for another reason than their timeout, and socket timeouts, which the
+/// kernel has counted in host time before.
 fn concerns(call: &Call) -> bool {
     let other = ["recvmmsg", "so_rcvtimeo", "so_sndtimeo"];
     call.clock == Clock::Virtual && !call.name.ends_with("_ready") && !other.contains(&call.name)
@@ -89,7 +89,7 @@ pub fn add(suite: &mut Suite) {
             .collect();
         for scenario in SCENARIOS.into_iter().filter(|one| build == Build::Dynamic || one.for_musl)
         {
-            // A POSIX timer in a standstill tells one of the periods that a leap leads over.
+            // While frozen, a POSIX timer reports one of the periods that a leap skips.
             let several = |call: &&Call| scenario.is_leap() && call.name == "timer_interval";
             let calls: Vec<_> = calls.iter().copied().filter(|call| !several(call)).collect();
             let there = calls.iter().copied().filter(|call| present.contains(call.name)).collect();
@@ -105,7 +105,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// All ways to wait through one scenario. The first test that asks makes it happen.
+/// All ways to wait in one scenario. The first test that asks runs it.
 struct Group {
     build: Build,
     scenario: Scenario,
@@ -123,7 +123,7 @@ struct Waiter {
     attach: (Instant, Instant),
 }
 
-/// When a wait has to end.
+/// The interval in which a wait has to end.
 struct Bounds {
     earliest: Instant,
     latest: Instant,
@@ -171,7 +171,7 @@ impl Group {
         Ok(Waiter { call, running, begin, attach: (attach, Instant::now()) })
     }
 
-    /// Makes the change; the wait must end by what it returns.
+    /// Makes the change; the wait must end within the returned bounds.
     fn change(&self, place: &Place, waiter: &Waiter) -> Result<Bounds, Broken> {
         let wait = self.scenario.wait;
         let pid = waiter.running.child.id();
@@ -189,7 +189,7 @@ impl Group {
             }
             Then::Detach => {
                 place.detached(pid)?;
-                // What waits for an instant of the wall clock waits for one of the host's.
+                // A wait for an instant of the wall clock is for one of the host's.
                 let earliest = match waiter.call.waits_for_wall_clock() {
                     true => waiter.begin + wait.saturating_sub(ROUNDING),
                     false => earliest + least,
@@ -215,7 +215,7 @@ impl Group {
 
     fn check_answer(&self, call: &Call, ended: &Finished) -> Outcome {
         let answer: (i64, i32) = (ended.number("ret")?, ended.number("errno")?);
-        // Four periods are waited for; a leap may lead over more than that at once.
+        // Four periods are awaited; a leap may skip more than that at once.
         let holds = match call.name.ends_with("_interval") {
             true => answer.0 >= call.answer.0,
             false => call.answers(answer),

@@ -1,4 +1,4 @@
-//! Two hosts and what is between them: network namespaces that are there as long as a test.
+//! Two hosts and the path between them: network namespaces that exist as long as a test.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use crate::workspace;
 /// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// What both hosts know.
+/// The token that both hosts know.
 pub const TOKEN: &str = "a token for tests, and only for tests";
 
 /// A key for tests, and only for tests, as `openssl genpkey -algorithm ed25519` writes it.
@@ -20,7 +20,7 @@ MC4CAQAwBQYDK2VwBCIEICB9PjJVoyF9qeOqJtKMUEVK9FKcIk76izNmTl6brGM1
 -----END PRIVATE KEY-----
 ";
 
-/// The host that is measured.
+/// The address of the host to which the path is measured.
 pub const RIGHT: &str = "10.99.0.2";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -30,16 +30,16 @@ pub struct Lab {
     number: u32,
 }
 
-/// A command that is ended with the test.
+/// A command that ends with the test.
 pub struct Service(Option<Running>);
 
 impl Service {
-    /// Its process.
+    /// Its process ID.
     pub fn id(&self) -> u32 {
         self.0.as_ref().map_or(0, |running| running.child.id())
     }
 
-    /// Waits until it says something with these words in it.
+    /// Waits until it prints a line with these words.
     pub fn says(&mut self, words: &str) -> Outcome {
         let running = self.0.as_mut().ok_or(Broken("it has ended already".into()))?;
         while !running.next_line(LIMIT)?.contains(words) {}
@@ -62,7 +62,7 @@ impl Drop for Service {
 }
 
 impl Lab {
-    /// With interfaces for an emulator in the middle.
+    /// A lab with interfaces for an emulator in the middle.
     pub fn new(mtu: u32) -> Result<Self, Broken> {
         let lab = Self { number: NUMBER.fetch_add(1, Ordering::Relaxed) };
         let [left, middle, right] = ["l", "m", "r"].map(|side| lab.name(side));
@@ -90,7 +90,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// With a bridge in the middle, which limits nothing.
+    /// A lab with a bridge in the middle, which limits nothing.
     pub fn wired() -> Result<Self, Broken> {
         let lab = Self::new(1500)?;
         lab.bridge()?;
@@ -106,7 +106,7 @@ impl Lab {
         ip(&format!("-n {middle} link set dev bridge up"))
     }
 
-    /// With a bridge, and a token bucket towards the right.
+    /// Limits the bridge with a token bucket towards the right.
     pub fn shape(&self, rate: &str) -> Outcome {
         self.bridge()?;
         let mut command = self.there("m", "tc");
@@ -126,7 +126,7 @@ impl Lab {
         command
     }
 
-    /// A path between both.
+    /// Emulates a path between both.
     pub fn emulate(&self, told: &[&str]) -> Result<Service, Broken> {
         let program = workspace::binary().with_file_name("eigentime-path");
         let mut command = self.there("m", program);
@@ -139,10 +139,10 @@ impl Lab {
         Ok(Service(Some(running)))
     }
 
-    /// No UDP comes to that host any more.
+    /// Blocks UDP to this host.
     pub fn deafen(&self, side: &str) -> Outcome {
         let host = self.name(side);
-        // Rules before the one for the host itself, which is always the first.
+        // These rules come before the one for the host itself, which is always the first.
         for rule in
             ["add pref 2 lookup local", "add pref 1 iif eth ipproto udp blackhole", "del pref 0"]
         {
@@ -151,12 +151,12 @@ impl Lab {
         Ok(())
     }
 
-    /// A server at the right.
+    /// Starts a server on the right.
     pub fn serve(&self, options: &[&str]) -> Result<Service, Broken> {
         self.serve_at_all(options).map(|(server, _)| server)
     }
 
-    /// One with a key of its own, and its fingerprint.
+    /// Starts a server with a key of its own, and returns its fingerprint.
     pub fn serve_with_key(&self) -> Result<(Service, String), Broken> {
         let file = std::env::temp_dir().join(self.name("key"));
         std::fs::write(&file, KEY)?;
@@ -168,7 +168,7 @@ impl Lab {
         Ok((server, fingerprint.to_owned()))
     }
 
-    /// And what it says first.
+    /// Starts a server, and returns its first output.
     fn serve_at_all(&self, options: &[&str]) -> Result<(Service, String), Broken> {
         let mut command = self.there("r", workspace::binary());
         command.args(["bandwidth", "serve", "--json"]).args(options).env("EIGENTIME_TOKEN", TOKEN);
@@ -181,19 +181,19 @@ impl Lab {
         Ok((Service(Some(running)), said))
     }
 
-    /// A client at the left.
+    /// A client on the left.
     pub fn client(&self, host: &str) -> Command {
         let mut command = self.there("l", workspace::binary());
         command.args(["bandwidth", "measure", host]).env("EIGENTIME_TOKEN", TOKEN);
         command
     }
 
-    /// What it says.
+    /// Runs `measure`.
     pub fn measure(&self, options: &[&str]) -> Result<Finished, Broken> {
         run(self.client(RIGHT).args(options), LIMIT)
     }
 
-    /// What is set of the interfaces in the middle.
+    /// The settings of the interfaces in the middle.
     pub fn interfaces(&self) -> Result<String, Broken> {
         let mut all = String::new();
         for port in ["a", "b"] {
@@ -208,7 +208,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for side in ["l", "m", "r"] {
-            // What could not be made cannot be removed.
+            // Namespaces that could not be made cannot be removed.
             let _ = ip(&format!("netns del {}", self.name(side)));
         }
     }

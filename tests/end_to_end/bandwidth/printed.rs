@@ -1,4 +1,4 @@
-//! What is printed for programs and for people.
+//! Output for programs and for people.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("bandwidth::printed::bytes", &needs, bytes);
 }
 
-/// In the middle of an estimate that would take a minute.
+/// Interrupts an estimate that would take a minute.
 fn interrupted() -> Outcome {
     let lab = Lab::new(1500)?;
     let told = ["--capacity", "10M", "--delay", "1ms", "--cross", "poisson:8M"];
@@ -38,7 +38,7 @@ fn interrupted() -> Outcome {
     ended.ensure(ended.elapsed < Duration::from_secs(30), "it did not hear of it")
 }
 
-/// What may be sent is kept, by what comes before an estimate, too.
+/// The limit on sent bytes also holds for the traffic that precedes an estimate.
 fn bytes() -> Outcome {
     let lab = Lab::wired()?;
     let _server = lab.serve(&[])?;
@@ -47,7 +47,8 @@ fn bytes() -> Outcome {
     ended.ensure(ended.errors.contains("1000 bytes are left"), "it does not say what is left")
 }
 
-/// A bar for each estimate, until it is interrupted; and then all is as if it had ended.
+/// Prints a bar for each estimate until it is interrupted; then everything is as if it had ended by
+/// itself.
 fn watch() -> Outcome {
     let lab = Lab::wired()?;
     let _server = lab.serve(&[])?;
@@ -60,9 +61,9 @@ fn watch() -> Outcome {
     }
     terminal.type_in(CTRL_C)?;
     let status = terminal.finish(LIMIT)?;
-    // As without it: the last had no number, for nothing limits the path but what was allowed.
+    // As without it: the last had no number, since only the allowed rate limits the path.
     ensure!(status.code() == Some(1), "it ended with {status}");
-    // The server is there for the next.
+    // The server is there for the next client.
     lab.measure(&["--max-rate", "20M"])?.expect_code(1).map(drop)
 }
 
@@ -71,7 +72,7 @@ fn prometheus() -> Outcome {
     let _server = lab.serve(&[])?;
     let ended = lab.measure(&["--prometheus", "--max-rate", "20M"])?;
     let output = ended.output();
-    // Nothing limits the path but what was allowed.
+    // Only the allowed rate limits the path.
     let sample =
         "eigentime_bandwidth_at_least_bits_per_second{host=\"10.99.0.2\",direction=\"up\"} ";
     ended.ensure(output.contains(sample), "no sample")?;
@@ -83,7 +84,7 @@ fn fail_under() -> Outcome {
     let _server = lab.serve(&[])?;
     for (least, code) in [("10M", 0), ("10G", 1)] {
         let ended = lab.measure(&["--max-rate", "20M", "--fail-under", least])?;
-        // On a busy machine it may be unknown, which is less than anything.
+        // On a busy machine it may be unknown, which compares as less than anything.
         let is_known = ended.output().contains("at least");
         ended.ensure(is_known || ended.output().contains("unknown"), "another estimate")?;
         ended.expect_code(if is_known { code } else { 1 })?;

@@ -1,4 +1,4 @@
-//! Who is not there, or not who was expected: it is said, and soon.
+//! A peer that is missing, or is not the expected one, is reported soon.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -31,13 +31,13 @@ fn local(address: &str) -> Command {
     command
 }
 
-/// A server with a key of its own: only with the fingerprint that it prints a client trusts it.
+/// A client trusts a server with a key of its own only with the fingerprint that the server prints.
 fn another_key() -> Outcome {
     let lab = Lab::wired()?;
     let (_server, fingerprint) = lab.serve_with_key()?;
     let measure = |options: &[&str]| lab.measure(&[&["--max-rate", "20M"], options].concat());
     let trusted = measure(&["--fingerprint", &fingerprint])?;
-    // Nothing limits the path but what was allowed: no number.
+    // Only the allowed rate limits the path: no number.
     trusted.expect_code(1)?;
     trusted.ensure(trusted.output().contains("at least"), "another estimate")?;
     let other = format!("sha256//{}=", "A".repeat(43));
@@ -52,7 +52,7 @@ fn another_key() -> Outcome {
     Ok(())
 }
 
-/// What speaks first, as mail servers do.
+/// A service that speaks first, as mail servers do.
 fn another_service() -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?.to_string();
@@ -96,7 +96,7 @@ fn nobody_there() -> Outcome {
     ended.ensure(ended.errors.contains("eigentime bandwidth serve"), "it does not say what to do")
 }
 
-/// The client ends by itself, and says who is gone.
+/// The client ends by itself, and reports which side is gone.
 fn server_killed() -> Outcome {
     let lab = Lab::wired()?;
     let server = lab.serve(&[])?;

@@ -1,4 +1,4 @@
-//! Paths that are not as they should be: a number that is true, or why there is none.
+//! Imperfect paths: either a true number, or the reason why there is none.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::ensure;
 use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
 
-/// What every path here carries at first.
+/// The initial capacity of every path here.
 const CAPACITY: f64 = 300e6;
 
 pub fn add(suite: &mut Suite) {
@@ -17,7 +17,7 @@ pub fn add(suite: &mut Suite) {
         ("loss_one_way", &["--loss", "5", "--reverse-loss", "0"][..]),
         ("loss_the_other_way", &["--loss", "0", "--reverse-loss", "5"]),
         ("reordering", &["--reorder", "20", "--reorder-by", "500us"]),
-        // Where TCP segments of the usual length vanish, too.
+        // TCP segments of the usual length are lost, too.
         ("short_packets", &["--mtu", "1000"]),
     ] {
         suite.test_alone(format!("bandwidth::trouble::{name}"), &needs, move || measured(told));
@@ -37,7 +37,8 @@ fn measured(told: &[&'static str]) -> Outcome {
     expect(&ended, &path)
 }
 
-/// In the middle of an estimate: none tells of both before and after, the last of after.
+/// The capacity changes in the middle of an estimate: no estimate mixes before and after, and the
+/// last one describes after.
 fn capacity_changes() -> Outcome {
     let lab = Lab::new(1500)?;
     let told = ["--capacity", "300M", "--delay", "1ms", "--change", "2500ms 100M"];
@@ -60,7 +61,7 @@ fn capacity_changes() -> Outcome {
     ended.ensure(!is_near(&estimates[4], CAPACITY), "it tells of what was")
 }
 
-/// By an interface, and by something on the way that says nothing.
+/// Limited by an interface, and by a hop that drops silently.
 fn packets_too_long() -> Outcome {
     let lab = Lab::new(1500)?;
     let _emulator = lab.emulate(&["--capacity", "300M", "--mtu", "1000"])?;
@@ -70,7 +71,7 @@ fn packets_too_long() -> Outcome {
         ended.expect_code(125)?;
         let said = format!("packets of {asked} bytes ");
         let rest = ended.errors.split_once(&said).map_or("", |(_, rest)| rest);
-        // The first number that follows is what does pass, or leave.
+        // The first number that follows is the size that passes, or leaves.
         let digits = |it: &str| it.trim_end_matches(';').parse().ok();
         let passes: u32 = rest.split(' ').find_map(digits).unwrap_or_default();
         ended.ensure((least..=most).contains(&passes), format_args!("{passes} bytes do"))?;
@@ -78,7 +79,7 @@ fn packets_too_long() -> Outcome {
     Ok(())
 }
 
-/// A firewall that lets TCP pass, and UDP in one direction only.
+/// A firewall that lets TCP pass, but UDP in one direction only.
 fn no_udp_one_way() -> Outcome {
     for (deaf, why) in [("r", "none arrives at the server"), ("l", "does not arrive here")] {
         let lab = Lab::wired()?;

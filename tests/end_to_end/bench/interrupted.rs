@@ -1,4 +1,4 @@
-//! What is interrupted, in order or not, goes on by the same command.
+//! The same command resumes an interrupted run, however it was interrupted.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::processes::{Watch, command_line, descendants, send};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
 
-/// Sleeps of each of two kinds, in so many blocks.
+/// Sleeps of each of two kinds, and the number of blocks.
 const SLEEPS: (&str, &str) = ("600", "15");
 
 /// Adds the tests.
@@ -56,7 +56,7 @@ fn begin(out: &Path, more: &[&str]) -> Result<Command, Broken> {
     bench(User::Myself, &words)
 }
 
-/// Lets it come as far as its tenth record, and returns everything that it has started.
+/// Runs it up to its tenth record, and returns everything that it has started.
 fn halfway(out: &Path) -> Result<(Running, Vec<Watch>), Broken> {
     let mut command = begin(out, &["--json"])?;
     let mut running = start(command.stdin(Stdio::null()))?;
@@ -74,7 +74,8 @@ fn halfway(out: &Path) -> Result<(Running, Vec<Watch>), Broken> {
     Ok((running, watches))
 }
 
-/// Starts it, and waits for a process below it whose command line begins so, without folders.
+/// Starts it, and waits for a process below it whose command line begins like this, without
+/// folders.
 fn until(command: &mut Command, begin: &str) -> Result<(Running, Vec<Watch>), Broken> {
     let running = start(command.stdin(Stdio::null()))?;
     let begun = Instant::now();
@@ -95,7 +96,7 @@ fn until(command: &mut Command, begin: &str) -> Result<(Running, Vec<Watch>), Br
     }
 }
 
-/// A kernel for virtual machines, as `make vm` has fetched it.
+/// A kernel for virtual machines, as `make vm` fetches it.
 fn kernel() -> Need {
     let kernel = workspace::binary().with_file_name("../share/eigentime/vm/vmlinuz");
     Need::Other(kernel.exists(), "a kernel for virtual machines: make vm".into())
@@ -108,7 +109,7 @@ fn nothing_is_left(watches: &[Watch]) -> Outcome {
     Ok(())
 }
 
-/// All of it is there once, after `sessions` of work.
+/// Everything is recorded exactly once, after `sessions` sessions.
 fn goes_on(out: &Path, sessions: usize) -> Outcome {
     let before = manifest(out)?;
     let run_of = |manifest: &serde_json::Value| manifest["run"].clone();
@@ -122,7 +123,7 @@ fn goes_on(out: &Path, sessions: usize) -> Outcome {
     let worked = after["sessions"].as_array().map_or(0, Vec::len);
     ensure!(worked == sessions, "{worked} sessions, not {sessions}");
     ensure!(!out.join("journal").exists(), "the journal is left");
-    // Once more there is nothing to do, and the table is there all the same.
+    // Another run has nothing to do, and the table exists all the same.
     let again = run(&mut begin(out, &[])?, LIMIT)?;
     again.expect_code(0)?;
     again.ensure(again.errors.contains("complete already"), "it was measured again")?;
@@ -139,7 +140,7 @@ fn by_ctrl_c() -> Outcome {
     nothing_is_left(&watches)?;
     let state = &manifest(&out)?["state"];
     ensure!(state == "interrupted", "{state}");
-    // What is there can be looked at.
+    // Partial results can be inspected.
     ensure!(super::rows(&out, "sleeps")? > 0, "no table was written");
     goes_on(&out, 2)
 }
@@ -156,7 +157,7 @@ fn by_sigkill() -> Outcome {
     goes_on(&out, 2)
 }
 
-/// What a container was made of goes with it, also if nobody could clean up.
+/// The remains of a container go with it, even if nothing could clean up.
 fn in_a_container() -> Outcome {
     let (out, temporary) = (out()?, workspace::scratch()?);
     let begin = || -> Result<Command, Broken> {
@@ -188,8 +189,7 @@ fn while_a_machine_boots() -> Outcome {
     nothing_is_left(&watches)
 }
 
-/// What a command has put between the study and the probe ends, too, and so does what it left
-/// behind it.
+/// A wrapper between the study and the probe ends, too, and so do the processes it left behind.
 fn in_front_of_a_wrapper() -> Outcome {
     let out = out()?;
     let level = "command:sh -c 'sleep 3600 & \"$@\"; exit' wrapper env";

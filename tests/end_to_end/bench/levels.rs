@@ -1,4 +1,4 @@
-//! Levels are what they are called, and nothing is added to them.
+//! Levels are what their names say, without additions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::workspace;
 /// The kinds of namespaces.
 const KINDS: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
 
-/// What `bench enter` is told.
+/// The arguments of `bench enter`.
 const OFFSETS: [&str; 5] = ["enter", "--monotonic", "+1d", "--boottime", "+1d"];
 
 /// Adds the tests.
@@ -51,16 +51,17 @@ fn namespaces(process: &str) -> Result<BTreeMap<&'static str, String>, Broken> {
     KINDS.iter().map(link).collect()
 }
 
-/// Those in which a process differs from this one.
+/// The namespaces in which a process differs from this one.
 fn differing(process: u32) -> Result<Vec<&'static str>, Broken> {
     let (own, other) = (namespaces("self")?, namespaces(&process.to_string())?);
     Ok(KINDS.into_iter().filter(|kind| own[kind] != other[kind]).collect())
 }
 
-/// A probe that serves, and greeted; and everything below the process that was started.
+/// A probe that serves and has sent its greeting, and everything below the process that was
+/// started.
 struct Serving {
     child: Child,
-    /// It ends once nobody reads what it says.
+    /// The probe ends once nothing reads its output.
     said: Option<BufReader<ChildStdout>>,
 }
 
@@ -72,11 +73,11 @@ impl Serving {
         let said = child.stdout.take().map(BufReader::new);
         let mut serving = Self { child, said };
         let mut greeting = String::new();
-        // It ends with the test at the latest: nobody else has its input.
+        // It ends with the test at the latest: nothing else holds its input.
         serving.said.as_mut().ok_or(Broken("no output".into()))?.read_line(&mut greeting)?;
         ensure!(greeting.contains("\"protocol\":"), "no greeting: {greeting:?}");
         let all = [vec![serving.child.id()], descendants(serving.child.id())].concat();
-        // What asks for the probe has its name among its arguments, too.
+        // The command that asks for the probe has its name among its arguments, too.
         let probe = all.iter().find(|pid| {
             status_field(**pid, "Name").is_some_and(|name| name.starts_with("eigentime-prob"))
         });
@@ -90,7 +91,7 @@ impl Drop for Serving {
     }
 }
 
-/// Nobody follows the process, and no filter looks at its system calls.
+/// Nothing traces the process, and no filter examines its system calls.
 fn ensure_alone(process: u32) -> Outcome {
     for field in ["TracerPid", "Seccomp"] {
         let value = status_field(process, field).unwrap_or_default();
@@ -130,7 +131,7 @@ fn container(user: User) -> Outcome {
     ends_with_its_input(serving, probe)
 }
 
-/// Nobody has to end it.
+/// It ends by itself with its input.
 fn ends_with_its_input(mut serving: Serving, probe: u32) -> Outcome {
     let watch = Watch::new(probe)?;
     drop(serving.child.stdin.take());
@@ -167,7 +168,7 @@ fn measured(user: User) -> Outcome {
     Ok(())
 }
 
-/// Through shells, as over ssh: the probe is carried along, and nothing of it stays.
+/// Through shells, as over ssh: the probe is copied along, and nothing of it stays.
 fn command() -> Outcome {
     let (out, place) = (out()?, workspace::scratch()?);
     let away = format!("away=command:env TMPDIR={}", place.display());
@@ -180,21 +181,21 @@ fn command() -> Outcome {
     Ok(())
 }
 
-/// A busybox that needs no library.
+/// A statically linked busybox.
 fn busybox() -> Need {
     let is_static = find_tool("busybox").is_some_and(|program| {
         fs::read(program).is_ok_and(|program| {
-            // A program that needs libraries names who loads them.
+            // A program that needs libraries names its dynamic linker.
             !program.windows(LOADER.len()).any(|name| name == LOADER)
         })
     });
     Need::Other(is_static, "a static busybox".into())
 }
 
-/// What loads the libraries of a program, by the beginning of its name.
+/// The dynamic linker, by the beginning of its name.
 const LOADER: &[u8] = b"/lib64/ld-";
 
-/// In a container that has nothing but busybox, behind a command that knows nothing of probes.
+/// In a container with only busybox, behind a command that knows nothing of probes.
 fn contained() -> Outcome {
     let (out, rootfs) = (out()?, workspace::scratch()?);
     fs::create_dir_all(rootfs.join("bin"))?;
@@ -225,7 +226,7 @@ fn command_that_fails() -> Outcome {
     Ok(())
 }
 
-/// A run at the level vm, or what it needs.
+/// A run at the level vm, or what it lacks.
 fn machine() -> Result<std::path::PathBuf, Broken> {
     let out = out()?;
     let arguments = [
@@ -245,7 +246,7 @@ fn machine() -> Result<std::path::PathBuf, Broken> {
         "--out",
         super::text(&out),
     ];
-    // It starts twice, by QEMU's translator in the worst case.
+    // It starts twice, in the worst case with QEMU's translator.
     let ended = run(&mut bench(User::Myself, &arguments)?, Duration::from_secs(900))?;
     match manifest(&out)?["levels"]["vm"]["unavailable"].as_str() {
         Some(needs) => Err(Broken(needs.lines().next().unwrap_or(needs).to_owned())),

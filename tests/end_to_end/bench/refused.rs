@@ -1,4 +1,4 @@
-//! What makes no sense is refused before anything is started, and it is said why.
+//! Nonsensical arguments are refused before anything starts, with the reason.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
 use crate::workspace;
 
-/// Arguments, and what is said of them.
+/// Arguments, and the expected message.
 const WRONG: [(&[&str], &str); 32] = [
     (&["call"], "call"),
     (&["--level", "cloud"], "there is no level 'cloud'"),
@@ -103,7 +103,7 @@ fn no_folder() -> Outcome {
     ended.ensure(ended.errors.contains("/eigentime-results: "), "the folder is not named")
 }
 
-/// Where /proc is hidden, it is said that this is in the way.
+/// Where /proc is hidden, the message names it as the obstacle.
 fn without_proc() -> Outcome {
     let bench = bench(User::Myself, &["--preset", "quick", "--out", text(&out()?)])?;
     let mut command = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! What an engine can do on this machine, found out without Eigentime.
+//! The abilities of an engine on this machine, determined without Eigentime.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -16,22 +16,22 @@ use crate::workspace;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a scenario takes for granted.
+/// A prerequisite of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ability {
     Restart,
-    /// Names of containers beside their ids.
+    /// Containers have names besides their IDs.
     Names,
     Pods,
-    /// To fetch images from the registry of these tests.
+    /// Fetching images from the registry of these tests.
     Pull,
-    /// To be called without an engine.
+    /// Being called without an engine.
     Bundles,
     Distribution,
     Scratch,
-    /// Programs of other users than the container's own.
+    /// Programs of users other than the container's own.
     OtherUsers,
-    /// To join timelines that no container has made.
+    /// Joining timelines that no container has made.
     HostTimelines,
     User,
     ReadOnly,
@@ -44,7 +44,7 @@ pub enum Ability {
     Memory,
     Cpus,
     Volume,
-    /// To pause a container and let it go on.
+    /// Pausing and resuming a container.
     Pause,
 }
 
@@ -72,7 +72,7 @@ fn pauses(engine: &dyn Engine) -> Result<(), Broken> {
 type Known = HashMap<(&'static str, Ability), Result<(), String>>;
 
 impl Ability {
-    /// Asks an engine, and where that is not enough tries it once.
+    /// Asks an engine, and if that is not enough, tries once.
     pub fn try_on(self, column: &'static Column) -> Result<(), String> {
         static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
         let mut known = KNOWN.lock().map_err(|error| error.to_string())?;
@@ -87,7 +87,7 @@ impl Ability {
         let engine = column.engine()?;
         let spec = Spec::new(&["true"]).by(Runtime::Bare);
         let spec = match self {
-            // Whoever can do this by nature, can do it here.
+            // An engine that can do this by design can do it here.
             Ability::Restart
             | Ability::Names
             | Ability::Pods

@@ -1,4 +1,4 @@
-//! OCI runtimes that are called directly, with bundles made by hand.
+//! OCI runtimes that are called directly, with handmade bundles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::needs::find_tool;
 use crate::suite::Broken;
 use crate::workspace;
 
-/// A container that is killed is gone soon.
+/// How long a killed container may take to disappear.
 const SOON: Duration = Duration::from_secs(10);
 
-/// The second hierarchy of a hybrid system, where crun gives up.
+/// The second hierarchy of a hybrid system, on which crun fails.
 const UNIFIED: &str = "/sys/fs/cgroup/unified";
 
-/// A runtime and where its bundles are.
+/// A runtime, and where its bundles are.
 pub struct Bundles {
     caller: Caller,
     /// The program that makes containers.
@@ -32,24 +32,24 @@ pub struct Bundles {
     wrapper: PathBuf,
     directory: PathBuf,
     state: PathBuf,
-    /// Whether it is root who calls.
+    /// Whether the caller is root.
     pub is_root: bool,
     unpacked: Mutex<Vec<Image>>,
 }
 
-/// runc, by root.
+/// runc, as root.
 pub fn runc() -> Result<Box<dyn Engine>, Broken> {
     let caller = Caller::default().with("XDG_RUNTIME_DIR", workspace::scratch()?);
     of_root(caller, "runc")
 }
 
-/// crun, by root.
+/// crun, as root.
 pub fn crun() -> Result<Box<dyn Engine>, Broken> {
     let caller = Caller::default().with("XDG_RUNTIME_DIR", workspace::scratch()?);
     of_root(fit_for_crun(caller), "crun")
 }
 
-/// The same caller where crun works.
+/// The same caller, adapted to where crun works.
 pub fn fit_for_crun(caller: Caller) -> Caller {
     if !Path::new(UNIFIED).is_dir() {
         return caller;
@@ -59,7 +59,7 @@ pub fn fit_for_crun(caller: Caller) -> Caller {
     Caller { prefix: words.iter().map(Into::into).collect(), ..caller }
 }
 
-/// runc, by an ordinary user.
+/// runc, as an ordinary user.
 pub fn rootless() -> Result<Box<dyn Engine>, Broken> {
     let user = ordinary::user()?;
     let engine = Bundles {
@@ -92,7 +92,7 @@ fn tool(name: &str) -> Result<PathBuf, Broken> {
 }
 
 impl Bundles {
-    /// The same runtime and user, by another wrapper.
+    /// The same runtime and user, with another wrapper.
     pub fn by(&self, wrapper: PathBuf) -> Self {
         Self {
             caller: self.caller.clone(),
@@ -105,7 +105,7 @@ impl Bundles {
         }
     }
 
-    /// Is each call in a mount namespace of its own?
+    /// Whether each call is in a mount namespace of its own.
     pub fn mounts_apart(&self) -> bool {
         self.caller.prefix.first().is_some_and(|word| word == "unshare")
     }
@@ -119,7 +119,7 @@ impl Bundles {
         self.bundle(name).join("log")
     }
 
-    /// Where an image is unpacked for this user.
+    /// The folder into which an image is unpacked for this user.
     fn rootfs(&self, image: Image) -> Result<PathBuf, Broken> {
         let made = image.made()?;
         if self.is_root {
@@ -134,7 +134,7 @@ impl Bundles {
         Ok(folder)
     }
 
-    /// The runtime, or the wrapper in its place, to which a verb is added.
+    /// Returns the runtime, or the wrapper in its place, to which a verb is added.
     pub fn command(&self, runtime: Runtime) -> Command {
         let mut command = match runtime {
             Runtime::Bare => self.caller.command(&self.runtime),
@@ -153,7 +153,7 @@ impl Bundles {
         command
     }
 
-    /// Writes a bundle as the runtime itself would, and then with what is asked for.
+    /// Writes a bundle as the runtime itself would, and then applies the choices.
     fn write(&self, name: &str, spec: &Spec) -> Result<PathBuf, Broken> {
         let bundle = self.bundle(name);
         run(self.caller.command("mkdir").arg("-p").arg(&bundle), LIMIT)?.expect_code(0)?;
@@ -183,14 +183,14 @@ impl Bundles {
         if !config["annotations"].is_object() {
             config["annotations"] = json!({});
         }
-        // Where the right to raise limits is missing, the runtime's own defaults fail.
+        // Without the right to raise limits, the runtime's own defaults fail.
         if let Some(process) = config["process"].as_object_mut() {
             process.remove("rlimits");
         }
         Ok(())
     }
 
-    /// Through a shell whose output is a file: a container in the background keeps it.
+    /// Runs it in a shell whose output is a file, which a container in the background keeps open.
     fn logged(&self, name: &str, command: &Command) -> Command {
         const SCRIPT: &str = "log=$1; shift; \
             \"$@\" >\"$log\" 2>&1 </dev/null || { status=$?; cat \"$log\" >&2; exit $status; }";
@@ -198,7 +198,7 @@ impl Bundles {
     }
 }
 
-/// What a choice changes in a bundle's configuration.
+/// Applies a choice to a bundle's configuration.
 fn apply(config: &mut Value, choice: &Choice) -> Result<(), Unable> {
     let bytes = |mib: &u64| mib << 20;
     match choice {
@@ -245,7 +245,7 @@ fn apply(config: &mut Value, choice: &Choice) -> Result<(), Unable> {
     Ok(())
 }
 
-/// By a JSON pointer, whose last part may not be there yet.
+/// Sets a value at a JSON pointer, whose last part may not exist yet.
 fn set(config: &mut Value, place: &str, value: Value) {
     let (parent, name) = place.rsplit_once('/').unwrap_or(("", place));
     if let Some(parent) = config.pointer_mut(parent) {
@@ -263,7 +263,7 @@ fn push(list: &mut Value, item: Value) {
     }
 }
 
-/// Takes a namespace away; with a path, that one is joined.
+/// Removes a namespace; with a path, that one is joined.
 fn set_namespace(config: &mut Value, kind: &str, path: Option<Value>) {
     if let Some(namespaces) = config["linux"]["namespaces"].as_array_mut() {
         namespaces.retain(|namespace| namespace["type"] != kind);
@@ -311,7 +311,7 @@ impl Engine for Bundles {
 
     fn remove(&self, name: &str) {
         let mut command = self.command(Runtime::Wrapper);
-        // What is gone already is as good.
+        // It may be gone already.
         let _ = run(command.args(["delete", "--force", name]), SOON);
     }
 

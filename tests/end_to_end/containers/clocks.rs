@@ -1,4 +1,4 @@
-//! The clocks of a container are the ones that were asked for.
+//! The clocks of a container are as requested.
 
 use std::thread;
 use std::time::Duration;
@@ -22,9 +22,9 @@ const NS_PER_S: i128 = 1_000_000_000;
 const DAY_NS: i128 = 86_400 * NS_PER_S;
 /// Host time between two snapshots.
 const BETWEEN: Duration = Duration::from_millis(300);
-/// How far a container may have come since it was asked for: a slow engine's time.
+/// How far a container's clocks may have advanced since the request: the time of a slow engine.
 const START_NS: i128 = 60 * NS_PER_S;
-/// `/proc/uptime` and times of `date` are cut, and coarse clocks lag.
+/// `/proc/uptime` and times of `date` are truncated, and coarse clocks lag.
 const GRAIN_NS: i128 = NS_PER_S / 50;
 
 /// The rows of the table.
@@ -54,7 +54,7 @@ struct Bracketed {
     after: [i128; 3],
 }
 
-/// What the host's clocks are called here, and how a container reads them.
+/// The names of the host's clocks here, and of the container's readings.
 const CLOCKS: [(ClockId, &str); 3] =
     [(ClockId::Realtime, "vdso_0"), (ClockId::Monotonic, "vdso_1"), (ClockId::Boottime, "vdso_7")];
 
@@ -65,7 +65,7 @@ fn bracketed(session: &mut Session) -> Result<Bracketed, Broken> {
 }
 
 impl Bracketed {
-    /// A clock must be this far ahead of the host's, read through the vDSO and by a call.
+    /// A clock must be this far ahead of the host's, both through the vDSO and with a system call.
     fn expect_ahead(&self, clock: usize, ahead: i128) -> Outcome {
         let key = CLOCKS[clock].1;
         for key in [key.to_owned(), key.replace("vdso", "raw")] {
@@ -80,7 +80,7 @@ impl Bracketed {
     }
 }
 
-/// What `date` prints when a container starts at a date.
+/// The output of `date` when a container starts at a date.
 fn starts_at(engine: &dyn Engine, date: (&str, i64)) -> Outcome {
     let spec = Spec::new(&["date", "+%s"]).set("date", date.0);
     let ended = run_to_end(engine, &spec)?;
@@ -111,7 +111,7 @@ fn offset(engine: &dyn Engine) -> Outcome {
     session.finish()
 }
 
-/// Between two snapshots as much has passed as the host time around them allows.
+/// The time that passes between two snapshots must match the host time around them.
 fn expect_rate(session: &mut Session, rate: f64) -> Outcome {
     let first = bracketed(session)?;
     thread::sleep(BETWEEN);
@@ -120,7 +120,7 @@ fn expect_rate(session: &mut Session, rate: f64) -> Outcome {
         let passed = (second.snapshot.ns(key)? - first.snapshot.ns(key)?) as f64;
         let least = (second.before[clock] - first.after[clock]) as f64 * rate;
         let most = (second.after[clock] - first.before[clock]) as f64 * rate;
-        // Its readings are cut to what a nanosecond of the host is to it.
+        // Its readings are rounded to a host nanosecond at its rate.
         let margin = 1000.0 + rate;
         ensure!(
             (least - margin..=most + margin).contains(&passed),
@@ -174,7 +174,7 @@ fn offsets(engine: &dyn Engine) -> Outcome {
         (least - GRAIN_NS..=most + GRAIN_NS).contains(&uptime),
         "/proc/uptime is {uptime}, not {least} to {most}"
     );
-    // The same for a program that comes in later.
+    // The same for a program that enters later.
     let told = container.exec(&["cat", "/proc/self/timens_offsets"])?;
     told.expect_code(0)?;
     for (clock, seconds) in [("monotonic", 864_000), ("boottime", 1_728_000)] {
@@ -187,7 +187,7 @@ fn offsets(engine: &dyn Engine) -> Outcome {
     session.finish()
 }
 
-/// The uptime of a container whose clocks run fast starts from what was asked.
+/// The uptime of a container with fast clocks starts from the requested value.
 fn uptime_with_rate(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&[]).set("boottime", "+20d").set("rate", "10");
     let (mut session, _container) = Container::talk(engine, spec)?;
@@ -215,7 +215,7 @@ fn distribution(engine: &dyn Engine) -> Outcome {
     ended.ensure((3..=most).contains(&(second - first)), "it did not sleep for 3 s")
 }
 
-/// An image that was pushed to a registry and comes from there.
+/// An image that was pushed to a registry is pulled from it.
 fn pulled(engine: &dyn Engine) -> Outcome {
     let reference = registry()?.push(Image::Busybox, &new_name())?;
     run(&mut engine.pull(&reference), LIMIT)?.expect_code(0)?;

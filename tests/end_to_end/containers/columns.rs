@@ -1,4 +1,4 @@
-//! The engines of this machine: each started when the first test asks for it.
+//! The engines of this machine, each started when the first test asks for it.
 
 use std::sync::OnceLock;
 
@@ -18,14 +18,14 @@ use crate::suite::Broken;
 
 type Started = Result<Box<dyn Engine>, String>;
 
-/// An engine and how it is started.
+/// An engine, and how to start it.
 pub struct Column {
-    /// In names of tests.
+    /// Its name in tests.
     pub label: &'static str,
     tools: &'static [&'static str],
-    /// What it has no means for, wherever it is.
+    /// Abilities that it lacks on any machine.
     lacks: &'static [Ability],
-    /// The scenarios that are enough for it.
+    /// Selects the scenarios that suffice for it.
     takes: fn(&Scenario) -> bool,
     start: fn() -> Result<Box<dyn Engine>, Broken>,
     started: OnceLock<Started>,
@@ -82,13 +82,13 @@ pub static COLUMNS: [Column; 8] = [
 ];
 
 impl Column {
-    /// Whether it has the means for a scenario, and is to be tried in it.
+    /// Whether it is able to run a scenario, and is to be tested with it.
     pub fn has(&self, scenario: &Scenario) -> bool {
         let abilities = scenario.takes;
         (self.takes)(scenario) && abilities.iter().all(|ability| !self.lacks.contains(ability))
     }
 
-    /// What it needs before it can be tried.
+    /// Its requirements.
     pub fn needs(&self) -> Vec<Need> {
         let tools = self.tools.iter().chain(&["busybox", "sha256sum"]);
         let mut needs: Vec<Need> = tools.map(|tool| Need::Tool(tool)).collect();
@@ -96,7 +96,7 @@ impl Column {
         needs
     }
 
-    /// The engine, started; or what this machine lacks.
+    /// Returns the engine, started, or what this machine lacks.
     pub fn engine(&self) -> Result<&dyn Engine, String> {
         host::remember();
         let started = self.started.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! podman and docker, which understand almost the same words.
+//! podman and docker, whose command lines are almost the same.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::containers::engine::{Caller, Engine, Exec, Unable, printed};
 use crate::containers::spec::{Choice, Image, Runtime, Spec, variable};
 use crate::suite::Broken;
 
-/// Until an engine has done what it is told, on a machine that may be busy.
+/// How long an engine may take for a command on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(180);
 
 /// How settings reach the container.
@@ -21,14 +21,14 @@ pub enum Channel {
     Environment,
 }
 
-/// How the two differ.
+/// The differences between the two.
 pub struct Words {
     pub channel: Channel,
-    /// Before the verb, for one runtime or the other.
+    /// Words before the verb, for either runtime.
     pub global: fn(Runtime) -> Vec<String>,
-    /// After `pull`.
+    /// Words after `pull`.
     pub to_pull: fn() -> &'static [&'static str],
-    /// After `run`.
+    /// Words after `run`.
     pub to_run: fn(Runtime) -> Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Words {
 pub struct CommandLine {
     pub caller: Caller,
     pub program: &'static str,
-    /// Always the first words.
+    /// The first words of every command.
     pub base: Vec<OsString>,
     pub words: Words,
     pub ctl: Caller,
@@ -63,7 +63,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// `run` and all that comes before the image's name, for `how` as `--detach`.
+    /// `run` and everything before the image's name; `how` is an option such as `--detach`.
     fn run_with(&self, name: &str, spec: &Spec, how: &[&str]) -> Result<Command, Unable> {
         if spec.reference.is_none() {
             self.load(spec.image).map_err(|broken| Unable(broken.0))?;
@@ -148,7 +148,7 @@ impl Engine for CommandLine {
     }
 
     fn remove(&self, name: &str) {
-        // It may be gone already, which is as good.
+        // It may be gone already.
         let _ = run(self.command().args(["rm", "--force", name]), LIMIT);
     }
 
@@ -200,7 +200,7 @@ impl Engine for CommandLine {
     }
 
     fn remove_pod(&self, name: &str) {
-        // It may be gone already, which is as good.
+        // It may be gone already.
         let _ = run(self.command().args(["pod", "rm", "--force", name]), LIMIT);
     }
 

@@ -1,4 +1,4 @@
-//! Who made an image or a bundle reaches no further than its container.
+//! The author of an image or a bundle cannot reach beyond its container.
 
 use crate::command::run;
 use crate::containers::Scenario;
@@ -16,16 +16,16 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "consent::joining", takes: &[], body: joining },
     Scenario { name: "consent::allowed_later", takes: &[], body: allowed_later },
     Scenario { name: "consent::existing", takes: &[], body: existing },
-    // Where variables are the only means, they are trusted.
+    // Where variables are the only channel, they are trusted.
     Scenario { name: "consent::environment", takes: &[Ability::Bundles], body: environment },
 ];
 
-/// A bundle that names a timeline of others is refused, and they go on as before.
+/// A bundle that names a timeline of other programs is refused, and these keep running undisturbed.
 fn joining(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
     let spec = || Spec::serving().set("timeline", &timeline);
     let first = Container::serve(engine, &spec().set("date", FUTURE.0))?;
-    // Its own consent counts for nothing.
+    // Its own consent has no effect.
     for spec in [spec(), spec().set("joinable", "true")] {
         let stranger = new_name();
         let ended = run(&mut engine.start(&stranger, &spec)?, LIMIT)?;
@@ -49,7 +49,7 @@ fn allowed_later(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// Who wants to join what is not there makes no timeline of that name.
+/// Joining a missing timeline does not make one of that name.
 fn existing(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
     let joining = || Spec::serving().set("timeline", &timeline).set("existing", "true");
@@ -65,7 +65,7 @@ fn existing(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// Variables change nothing, are told, and stay with the program.
+/// Variables have no effect, are reported, and stay with the program.
 fn environment(engine: &dyn Engine) -> Outcome {
     let variable = || Choice::Variable("EIGENTIME_DATE", FUTURE.0.to_owned());
     let spec = Spec::new(&["sh", "-c", "date +%Y; echo $EIGENTIME_DATE"]).choose(variable());

@@ -1,4 +1,4 @@
-//! A container of one test, which goes with the test.
+//! A container of one test, which is removed with it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::session::Session;
 use crate::suite::{Broken, Outcome};
 use crate::workspace;
 
-/// How long a condition may take to come about on a busy machine.
+/// How long a condition may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A name that no container had.
+/// Returns a name that no container had.
 pub fn new_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("et-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A profile that takes some calls away, also those by which one process steps into another.
+/// A profile that forbids some calls, including those with which one process enters another.
 pub fn profile() -> Result<PathBuf, Broken> {
     let path = workspace::scratch()?.join("profile.json");
     fs::write(
@@ -44,7 +44,7 @@ pub fn profile() -> Result<PathBuf, Broken> {
     Ok(path)
 }
 
-/// Looks until something holds.
+/// Polls until a condition holds.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> Result<bool, Broken>) -> Outcome {
     let limit = PATIENCE * 3;
     let end = Instant::now() + limit;
@@ -57,7 +57,7 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> Result<bool, Broken>) -
     Ok(())
 }
 
-/// A container that runs, and is removed at the end.
+/// A running container, which is removed when dropped.
 pub struct Container<'a> {
     engine: &'a dyn Engine,
     pub name: String,
@@ -77,28 +77,28 @@ impl<'a> Container<'a> {
         Ok(container)
     }
 
-    /// Starts one that serves, and waits until it does.
+    /// Starts one that serves, and waits until it is ready.
     pub fn serve(engine: &'a dyn Engine, spec: &Spec) -> Result<Self, Broken> {
         let container = Self::start(engine, spec)?;
         container.await_output("ready")?;
         Ok(container)
     }
 
-    /// One that is about to be run in the foreground.
+    /// Prepares one to be run in the foreground.
     pub fn foreground(engine: &'a dyn Engine, spec: &Spec) -> Result<(Self, Command), Broken> {
         let container = Container { engine, name: new_name() };
         let command = engine.run(&container.name, spec)?;
         Ok((container, command))
     }
 
-    /// One whose first process answers what its clocks show.
+    /// Starts one whose first process reports its clocks.
     pub fn talk(engine: &'a dyn Engine, spec: Spec) -> Result<(Session, Self), Broken> {
         let spec = Spec { command: vec!["/opt/reads".into()], ..spec };
         let (container, command) = Self::foreground(engine, &spec)?;
         Ok((Session::start_within(LIMIT, command)?, container))
     }
 
-    /// Another program in it that does.
+    /// Starts another program in it that does.
     pub fn talk_too(&self) -> Result<Session, Broken> {
         let mut command = self.engine.exec(&self.name, Exec::Talking);
         command.arg("/opt/reads");
@@ -115,12 +115,12 @@ impl<'a> Container<'a> {
         run(self.engine.exec(&self.name, how).args(words), LIMIT)
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn output(&self) -> Result<String, Broken> {
         Ok(run(&mut self.engine.logs(&self.name), LIMIT)?.output())
     }
 
-    /// Waits until it has said this.
+    /// Waits until its output contains this text.
     pub fn await_output(&self, text: &str) -> Outcome {
         let mut last = String::new();
         wait_until(&format!("{} says {text}", self.name), || {
@@ -130,23 +130,23 @@ impl<'a> Container<'a> {
         .map_err(|broken| Broken(format!("{broken}, but {last:?}")))
     }
 
-    /// Its id.
+    /// Its ID.
     pub fn id(&self) -> Result<String, Broken> {
         self.engine.id(&self.name)
     }
 
-    /// Its first process.
+    /// The process ID of its first process.
     pub fn init(&self) -> Result<u32, Broken> {
         self.engine.init(&self.name)
     }
 
-    /// Pauses it, or lets it go on.
+    /// Pauses or resumes it.
     pub fn pause(&self, is_paused: bool) -> Outcome {
         run(&mut self.engine.pause(&self.name, is_paused), LIMIT)?.expect_code(0)?;
         Ok(())
     }
 
-    /// Sends its first process a signal.
+    /// Sends a signal to its first process.
     pub fn signal(&self, signal: &str) -> Outcome {
         run(&mut self.engine.signal(&self.name, signal), LIMIT)?.expect_code(0)?;
         Ok(())
@@ -159,17 +159,17 @@ pub fn run_to_end(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> 
     run(&mut command, LIMIT)
 }
 
-/// `eigentime ctl WORDS` of an engine's user, whatever it answers.
+/// Runs `eigentime ctl WORDS` as an engine's user, whatever its exit status.
 pub fn ctl(engine: &dyn Engine, words: &[&str]) -> Result<Finished, Broken> {
     run(engine.ctl()?.args(words), LIMIT)
 }
 
-/// The same, which must be done; what it prints.
+/// The same, which must succeed; returns its output.
 pub fn ctl_done(engine: &dyn Engine, words: &[&str]) -> Result<String, Broken> {
     printed(&ctl(engine, words)?)
 }
 
-/// How a timeline stands.
+/// The state of a timeline.
 pub fn show(engine: &dyn Engine, name: &str) -> Result<Shown, Broken> {
     let text = ctl_done(engine, &["show", name, "--json"])?;
     serde_json::from_str(&text).map_err(|error| Broken(format!("{error} in\n{text}")))

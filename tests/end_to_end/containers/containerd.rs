@@ -1,4 +1,4 @@
-//! containerd with state of its own, by way of `ctr`.
+//! containerd with state of its own, controlled with `ctr`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::needs::find_tool;
 use crate::suite::Broken;
 use crate::workspace;
 
-/// What `ctr run` gives to a container.
+/// The capabilities that `ctr run` gives to a container.
 const CAPABILITIES: [&str; 14] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -37,7 +37,7 @@ const CAPABILITIES: [&str; 14] = [
 struct Containerd {
     caller: Caller,
     directory: PathBuf,
-    /// A script that calls the wrapper with a runtime that is not there.
+    /// A script that calls the wrapper with a missing runtime.
     of_nothing: PathBuf,
     bare: PathBuf,
     daemon: Mutex<Option<Daemon>>,
@@ -178,8 +178,8 @@ impl Engine for Containerd {
             exec.arg(name);
             return exec;
         }
-        // What ctr itself passes on of a program that ends soon may be lost (mended after version 2.1:
-        // "ctr: drain exec output before cleanup").
+        // ctr itself may lose output of a program that ends soon (fixed after version 2.1: "ctr:
+        // drain exec output before cleanup").
         let log = self.log(&format!("{name}-{id}"));
         exec.arg(format!("--log-uri=file://{}", log.display())).arg(name);
         let mut command = Command::new("sh");
@@ -201,7 +201,7 @@ impl Engine for Containerd {
     }
 
     fn remove(&self, name: &str) {
-        // What is gone already is as good.
+        // It may be gone already.
         let _ = run(self.command().args(["tasks", "delete", "--force", name]), LIMIT);
         let _ = run(self.command().args(["containers", "delete", name]), LIMIT);
     }

@@ -17,19 +17,19 @@ use crate::suite::Broken;
 
 /// How long a daemon may take to listen, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A running daemon. It gets SIGTERM as well when the tests end in any other way.
+/// A running daemon. It receives SIGTERM even when the tests end abnormally.
 pub struct Daemon {
     child: Child,
     log: std::path::PathBuf,
 }
 
 impl Daemon {
-    /// Starts it; what it says goes to a file.
+    /// Starts it; its output goes to a file.
     pub fn start(command: &Command, log: &Path) -> Result<Self, Broken> {
-        // A process is told that its parent has ended when the thread that made it has.
+        // The parent-death signal is sent when the thread that created the process has ended.
         let mut kept = Command::new("setpriv");
         kept.args(["--pdeathsig", "TERM", "--"]);
         kept.arg(command.get_program()).args(command.get_args());
@@ -45,7 +45,7 @@ impl Daemon {
         Ok(Daemon { child, log: log.to_owned() })
     }
 
-    /// Waits until somebody listens.
+    /// Waits until the socket accepts connections.
     pub fn await_socket(&mut self, connect: impl Fn() -> io::Result<()>) -> Result<(), Broken> {
         let end = Instant::now() + PATIENCE;
         while let Err(error) = connect() {
@@ -93,7 +93,7 @@ fn spawn_to_stay(command: Command) -> Result<Child, Broken> {
                 let (sender, receiver): (_, Receiver<Request>) = channel();
                 thread::spawn(move || {
                     for (mut command, answer) in receiver {
-                        // Who asked may have given up.
+                        // The caller may have given up.
                         let _ = answer.send(command.spawn());
                     }
                 });

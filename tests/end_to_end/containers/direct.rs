@@ -16,23 +16,23 @@ use crate::needs::Need;
 use crate::suite::{Broken, Outcome};
 use crate::workspace;
 
-/// A test that root and an ordinary user have to pass.
+/// A test that root and an ordinary user must pass.
 pub struct Scenario {
     pub name: &'static str,
     pub tools: &'static [&'static str],
     pub body: fn(&Runner) -> Outcome,
 }
 
-/// Somebody who runs containers, with a place for what belongs to them.
+/// A user who runs containers, with a place for their files.
 pub struct Runner {
     pub caller: Caller,
     pub is_root: bool,
     eigentime: PathBuf,
-    /// Where this user may write.
+    /// A folder that this user may write to.
     home: PathBuf,
 }
 
-/// Who there is: a name for tests, what is needed, and the user.
+/// A user: the name in tests, and the requirements.
 pub struct User {
     pub label: &'static str,
     tools: &'static [&'static str],
@@ -52,7 +52,7 @@ pub static USERS: [User; 2] = [
 ];
 
 impl User {
-    /// What has to be there.
+    /// The requirements of a scenario.
     pub fn needs(&self, scenario: &Scenario) -> Vec<Need> {
         let tools = self.tools.iter().chain(scenario.tools);
         let mut needs: Vec<Need> =
@@ -61,7 +61,7 @@ impl User {
         needs
     }
 
-    /// The user, made when it is first asked for.
+    /// Returns the user, created at the first request.
     pub fn runner(&self) -> Result<&Runner, String> {
         host::remember();
         self.made.get_or_init(self.make).as_ref().map_err(|broken| broken.0.clone())
@@ -84,52 +84,52 @@ fn rootless() -> Result<Runner, Broken> {
 }
 
 impl Runner {
-    /// `eigentime run OPTIONS --`, to which the program is added.
+    /// Returns `eigentime run OPTIONS --`, to which the program is added.
     pub fn run(&self, options: &[&str]) -> Command {
         let mut command = self.caller.command(&self.eigentime);
         command.arg("run").args(options).arg("--");
         command
     }
 
-    /// The same with a root directory that is shared, since nothing in it changes.
+    /// The same with a shared root directory, since nothing in it changes.
     pub fn in_rootfs(&self, options: &[&str]) -> Result<Command, Broken> {
         let rootfs = self.rootfs()?;
         let rootfs = rootfs.to_string_lossy();
         Ok(self.run(&[&["--rootfs", &rootfs], options].concat()))
     }
 
-    /// Runs a program there to its end.
+    /// Runs a program to its end.
     pub fn to_end(&self, options: &[&str], words: &[&str]) -> Result<Finished, Broken> {
         run(self.in_rootfs(options)?.args(words), LIMIT)
     }
 
-    /// The same, which must succeed; what it prints.
+    /// The same, which must succeed; returns its output.
     pub fn prints(&self, options: &[&str], words: &[&str]) -> Result<String, Broken> {
         let ended = self.to_end(options, words)?;
         ended.expect_code(0)?;
         Ok(ended.output().trim().to_owned())
     }
 
-    /// `eigentime WORDS`.
+    /// Runs `eigentime WORDS`.
     pub fn eigentime(&self, words: &[&str]) -> Result<Finished, Broken> {
         run(self.caller.command(&self.eigentime).args(words), LIMIT)
     }
 
-    /// A folder with busybox in it, of this user.
+    /// A folder of this user with busybox in it.
     pub fn rootfs(&self) -> Result<PathBuf, Broken> {
         static UNPACKED: [OnceLock<Result<PathBuf, Broken>>; 2] = [const { OnceLock::new() }; 2];
         let unpacked = UNPACKED[usize::from(self.is_root)].get_or_init(|| self.new_rootfs());
         unpacked.clone()
     }
 
-    /// Another one.
+    /// Makes another one.
     pub fn new_rootfs(&self) -> Result<PathBuf, Broken> {
         let folder = self.home.join(super::container::new_name());
         Image::Busybox.made()?.unpack(&self.caller, &folder)?;
         Ok(folder)
     }
 
-    /// A folder of this user with nothing in it.
+    /// Makes an empty folder of this user.
     pub fn folder(&self) -> Result<PathBuf, Broken> {
         let folder = self.home.join(super::container::new_name());
         run(self.caller.command("mkdir").arg(&folder), LIMIT)?.expect_code(0)?;
@@ -137,7 +137,7 @@ impl Runner {
     }
 }
 
-/// A line for each file in a folder: kind, mode, owner, size, and what is in it.
+/// A line for each file in a folder: kind, mode, owner, size and content.
 pub fn tree(folder: &Path) -> Result<Vec<String>, Broken> {
     const SCRIPT: &str = "cd \"$1\" && \
         find . -printf '%y %m %U:%G %s %T@ %p %l\\n' && \

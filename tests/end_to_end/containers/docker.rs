@@ -1,4 +1,4 @@
-//! dockerd with state of its own. It is told to leave the network and its rules alone.
+//! dockerd with state of its own, configured to leave the network and its rules alone.
 
 use std::fs;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::workspace;
 const WORDS: Words = Words {
     channel: Channel::Environment,
     global: |_| Vec::new(),
-    // On the loopback interface it does without encryption by itself.
+    // On the loopback interface, it needs no encryption.
     to_pull: || &[],
     to_run: |runtime| {
         let name = match runtime {

@@ -1,4 +1,4 @@
-//! What all engines can do, each in its own words.
+//! Operations that all engines support, each with its own command line.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::containers::bundle::Bundles;
 use crate::containers::spec::Spec;
 use crate::suite::Broken;
 
-/// Why an engine cannot make such a container: it has no option for it.
+/// Reports that an engine has no option for such a container.
 #[derive(Debug)]
 pub struct Unable(pub String);
 
@@ -19,12 +19,12 @@ impl From<Unable> for Broken {
     }
 }
 
-/// How a program comes into a container that runs.
+/// How a program enters a running container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exec {
-    /// As the container's user, its output here.
+    /// As the container's user, with its output here.
     Plain,
-    /// The same; its output comes at once, and it gets input.
+    /// The same with immediate output, and with input.
     Talking,
     /// As another user.
     User(u32, u32),
@@ -33,7 +33,7 @@ pub enum Exec {
 }
 
 impl Exec {
-    /// The option that asks for it, which all of them call alike; none for a plain one.
+    /// Its option, which is the same for all engines; none for a plain one.
     pub fn option(self) -> Option<String> {
         match self {
             Exec::Plain | Exec::Talking => None,
@@ -43,42 +43,42 @@ impl Exec {
     }
 }
 
-/// An engine, or a runtime that is called directly.
+/// An engine, or a directly called runtime.
 pub trait Engine: Send + Sync {
-    /// Runs a container in the foreground, with input, and leaves nothing of it.
+    /// Runs a container in the foreground, with input, and removes it at the end.
     fn run(&self, name: &str, spec: &Spec) -> Result<Command, Unable>;
 
     /// Starts a container in the background.
     fn start(&self, name: &str, spec: &Spec) -> Result<Command, Unable>;
 
-    /// Runs a program in a container, to which its words are added.
+    /// Runs a program in a container; its words are added.
     fn exec(&self, name: &str, how: Exec) -> Command;
 
     /// Sends a signal, called `TERM` or `KILL`, to a container's first process.
     fn signal(&self, name: &str, signal: &str) -> Command;
 
-    /// Pauses all processes of a container, or lets them go on.
+    /// Pauses or resumes all processes of a container.
     fn pause(&self, name: &str, is_paused: bool) -> Command;
 
     /// Removes a container, running or not.
     fn remove(&self, name: &str);
 
-    /// Prints what a container has said.
+    /// Prints the output of a container.
     fn logs(&self, name: &str) -> Command;
 
     /// Stops a container and starts it again.
     fn restart(&self, name: &str) -> Command;
 
-    /// A container's full id.
+    /// Returns a container's full ID.
     fn id(&self, name: &str) -> Result<String, Broken>;
 
-    /// The number that a container's first process has on the host.
+    /// Returns the host's process ID of a container's first process.
     fn init(&self, name: &str) -> Result<u32, Broken>;
 
-    /// `eigentime ctl` of the user and the place that its timelines have.
+    /// Returns `eigentime ctl` of the user and the place of its timelines.
     fn ctl(&self) -> Result<Command, Broken>;
 
-    /// Fetches an image from a registry that does without encryption.
+    /// Fetches an image from a registry without encryption.
     fn pull(&self, reference: &str) -> Command;
 
     /// Makes a pod.
@@ -87,7 +87,7 @@ pub trait Engine: Send + Sync {
     /// Removes a pod with all its containers.
     fn remove_pod(&self, name: &str);
 
-    /// The runtime itself, if there is no engine.
+    /// Returns the runtime itself, if there is no engine.
     fn bundles(&self) -> Option<&Bundles> {
         None
     }
@@ -96,26 +96,26 @@ pub trait Engine: Send + Sync {
     fn shut_down(&self);
 }
 
-/// Who calls an engine's commands: a user, with its environment, by way of other commands.
+/// The caller of an engine's commands: a user with an environment, behind other commands.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// Comes before each command.
+    /// Precedes each command.
     pub prefix: Vec<OsString>,
-    /// Replaces the environment, if it is not this process's.
+    /// Whether it replaces the environment instead of extending this process's.
     pub replaces_environment: bool,
-    /// None removes a variable.
+    /// `None` removes a variable.
     pub environment: Vec<(OsString, Option<OsString>)>,
     pub directory: Option<PathBuf>,
 }
 
 impl Caller {
-    /// A variable more.
+    /// Adds a variable.
     pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), Some(value.into())));
         self
     }
 
-    /// A command, to which its words are added.
+    /// Returns a command, to which its words are added.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut words: Vec<&OsStr> = self.prefix.iter().map(OsString::as_os_str).collect();
         words.push(program.as_ref());
@@ -137,7 +137,7 @@ impl Caller {
     }
 }
 
-/// Lets a shell run a command: the script finds a file as `$1` and the words behind it.
+/// Runs a command in a shell: the script finds a file as `$1`, followed by the words.
 pub fn by_script(script: &str, file: &Path, command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "sh"]).arg(file);
@@ -154,7 +154,7 @@ pub fn by_script(script: &str, file: &Path, command: &Command) -> Command {
     shell
 }
 
-/// What a command printed, which must have succeeded; without the spaces around it.
+/// The output of a command, which must have succeeded, without surrounding whitespace.
 pub fn printed(ended: &Finished) -> Result<String, Broken> {
     ended.expect_code(0)?;
     Ok(ended.output().trim().to_owned())

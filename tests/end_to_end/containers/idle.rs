@@ -1,4 +1,4 @@
-//! Containers whose timelines skip the time that nobody uses, and whose calls are rewritten.
+//! Containers whose timelines skip idle time, and whose calls are rewritten.
 
 use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
@@ -12,7 +12,7 @@ use crate::timeline::FUTURE;
 use crate::workspace;
 
 const DAY: i64 = 86_400;
-/// What may pass at the rate of the host, in seconds.
+/// How much time may pass at the host's rate, in seconds.
 const SLACK: i64 = 120;
 
 /// The rows of the table.
@@ -55,7 +55,7 @@ fn freezes(engine: &dyn Engine) -> Outcome {
     date.ensure(date.output().trim() == "2100-02-01 00:00:00", "its clocks stand elsewhere")
 }
 
-/// Sites in a container are rewritten, too.
+/// Call sites in a container are rewritten, too.
 fn rewritten(engine: &dyn Engine) -> Outcome {
     let program = format!("/mnt/{}", Program::Hot.file_name(Build::Static));
     let volume = Choice::Volume(workspace::compiled(), "/mnt");

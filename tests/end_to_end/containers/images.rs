@@ -1,5 +1,5 @@
-//! Images made from what this machine has: each a folder and an archive that all engines
-//! load, made when the first test asks for it.
+//! Images built from files of this machine: each a folder and an archive that all engines load,
+//! made when the first test asks for it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,10 +18,10 @@ use crate::programs::{Build, Program};
 use crate::suite::Broken;
 use crate::workspace;
 
-/// A distribution is fetched and unpacked.
+/// How long fetching and unpacking a distribution may take.
 const LONG: Duration = Duration::from_secs(600);
 
-/// The programs that are in every image, in `/opt`, with their modes.
+/// The programs in `/opt` of every image, with their modes.
 const PROGRAMS: [(Program, Build, &str, u32); 4] = [
     (Program::Contained, Build::Static, "contained", 0o755),
     (Program::Contained, Build::Static, "set_user_id", 0o4755),
@@ -29,18 +29,18 @@ const PROGRAMS: [(Program, Build, &str, u32); 4] = [
     (Program::Agree, Build::Static, "agree", 0o755),
 ];
 
-/// What busybox is called by in its image.
+/// The commands of busybox in its image.
 const APPLETS: [&str; 12] =
     ["sh", "cat", "chmod", "date", "head", "id", "ls", "mkdir", "ps", "sleep", "touch", "true"];
 
-/// An image that has been made.
+/// A finished image.
 #[derive(Debug)]
 pub struct Made {
-    /// Layers, the lowest first.
+    /// Layers, lowest first.
     layers: Vec<PathBuf>,
-    /// What `docker save` would have written.
+    /// The same as the output of `docker save`.
     pub archive: PathBuf,
-    /// A folder with the layers unpacked, owned by whoever runs the tests.
+    /// A folder with the layers unpacked, owned by the user who runs the tests.
     pub folder: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl Image {
         format!("localhost/eigentime-{}:1", self.label())
     }
 
-    /// What it runs if nobody says.
+    /// Its default command.
     fn command(self) -> &'static [&'static str] {
         match self {
             Image::Busybox | Image::Distribution => &["date", "+%Y"],
@@ -66,7 +66,7 @@ impl Image {
         }
     }
 
-    /// What the machine lacks to make it.
+    /// Returns the finished image, or what the machine lacks to make it.
     pub fn made(self) -> Result<&'static Made, Broken> {
         static MADE: [OnceLock<Result<Made, Broken>>; 3] = [const { OnceLock::new() }; 3];
         MADE[self as usize].get_or_init(|| make(self)).as_ref().map_err(Clone::clone)
@@ -128,8 +128,7 @@ fn add_busybox(content: &Path) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Everything belongs to the user that the image calls root. Device nodes are the
-/// runtime's business.
+/// Packs a folder. Everything belongs to the image's root; the runtime provides device nodes.
 fn pack(content: &Path, layer: &Path) -> Result<(), Broken> {
     let mut command = Command::new("tar");
     command.args(["--numeric-owner", "--owner=0", "--group=0", "--exclude=./dev/*", "-C"]);
@@ -138,7 +137,7 @@ fn pack(content: &Path, layer: &Path) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A tape archive of the distribution's smallest variant, which is kept from run to run.
+/// A tar archive of the distribution's smallest variant, kept from run to run.
 fn distribution() -> Result<PathBuf, Broken> {
     let codename = release()?;
     let directory = workspace::compiled().join("containers");
@@ -163,7 +162,7 @@ fn release() -> Result<String, Broken> {
     found.map(str::to_owned).ok_or_else(|| Broken("a distribution with a code name".into()))
 }
 
-/// Where this machine gets the packages of its release from.
+/// Where this machine gets the packages of its release.
 fn mirror(codename: &str) -> Result<String, Broken> {
     let mut command = Command::new("apt-get");
     command.args(["indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Identifier: Packages"]);
@@ -208,7 +207,7 @@ fn write_archive(image: Image, layers: &[PathBuf], place: &Path) -> Result<PathB
     Ok(archive)
 }
 
-/// As images call it.
+/// The architecture's name in images.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

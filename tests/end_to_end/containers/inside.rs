@@ -1,4 +1,4 @@
-//! What a container's programs see of it all: nothing but other clocks.
+//! What a container's programs see: only the clocks differ.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "inside::variables_of_others_stay", takes: &[], body: variables },
 ];
 
-/// What the first process finds, line by line.
+/// The findings of the first process, line by line.
 fn look(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> {
     let command = vec!["/opt/contained".to_owned(), "look".to_owned()];
     let ended = run_to_end(engine, &Spec { command, ..spec.clone() })?;
@@ -87,12 +87,12 @@ fn look(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> {
     Ok(ended)
 }
 
-/// What differs from one container to the next in any case.
+/// The lines to compare.
 fn comparable(ended: &Finished) -> BTreeSet<&str> {
     ended.lines.iter().map(|line| line.text.as_str()).collect()
 }
 
-/// With settings everything looks as without Eigentime.
+/// With settings, everything looks the same as without Eigentime.
 fn compare(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> {
     let bare = look(engine, &spec.clone().by(Runtime::Bare))?;
     let seen = look(engine, &spec.clone().set("date", FUTURE.0).set("monotonic", "+1d"))?;
@@ -113,7 +113,7 @@ fn compare(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> {
     Ok(seen)
 }
 
-/// Nothing is noticed, and the clock is another.
+/// Nothing is noticeable except the other clock.
 fn unnoticed(engine: &dyn Engine, choices: Vec<Choice>) -> Outcome {
     let spec = Spec { choices, ..Spec::new(&["date", "+%s"]) };
     compare(engine, &spec)?;
@@ -140,7 +140,7 @@ fn all_of_these(engine: &dyn Engine) -> Outcome {
     )
 }
 
-/// A profile holds as before, also where it takes calls that Eigentime itself uses.
+/// A profile still applies, even if it forbids calls that Eigentime itself uses.
 fn own_profile(engine: &dyn Engine) -> Outcome {
     let choices = vec![Choice::Seccomp(profile()?)];
     unnoticed(engine, choices.clone())?;
@@ -153,8 +153,8 @@ fn own_profile(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// A profile that takes what a program needs to be prepared: where the supervisor may, it
-/// is prepared all the same; else it is told, and ends.
+/// A profile that forbids calls with which a program is prepared: if the supervisor may make them,
+/// the program is prepared all the same; otherwise the failure is reported, and it ends.
 fn worst_profile(engine: &dyn Engine) -> Outcome {
     let bundles = engine.bundles().ok_or_else(|| Broken("no bundles".into()))?;
     for call in ["mmap", "clock_gettime", "socketpair"] {
@@ -186,7 +186,7 @@ fn host_pids(engine: &dyn Engine) -> Outcome {
     ended.ensure(ended.output().trim() != "1", "it is the first of its process namespace")
 }
 
-/// Two containers see each other's processes and have each their own clock.
+/// Two containers see each other's processes, and each has its own clock.
 fn shared_pids(engine: &dyn Engine) -> Outcome {
     let first = Container::serve(engine, &Spec::serving().set("offset", "-1d"))?;
     let share = Choice::PidsOf(first.name.clone(), first.init()?);
@@ -197,8 +197,8 @@ fn shared_pids(engine: &dyn Engine) -> Outcome {
     ended.ensure(ended.output().trim() == "contained", "it does not see the other's processes")
 }
 
-/// A shell on a terminal of the engine's making, which is its input, its output and what
-/// sends it signals.
+/// A shell on a terminal made by the engine, which is its input and output, and the source of its
+/// signals.
 fn terminal(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&["sh"]).choose(Choice::Terminal).set("date", FUTURE.0);
     let (_container, command) = Container::foreground(engine, &spec)?;
@@ -219,7 +219,7 @@ fn terminal(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// An ordinary user's program of root's is root, as without Eigentime.
+/// A set-user-ID root program of an ordinary user is root, as without Eigentime.
 fn set_user_id(engine: &dyn Engine, choices: Vec<Choice>) -> Outcome {
     let spec = Spec { choices, ..Spec::new(&["/opt/set_user_id", "users"]) };
     let spec = spec.choose(Choice::User(1000, 1000));
@@ -233,7 +233,7 @@ fn set_user_id(engine: &dyn Engine, choices: Vec<Choice>) -> Outcome {
     Ok(())
 }
 
-/// A program that answers system calls of its children goes on to do so.
+/// A program that answers its children's system calls continues to do so.
 fn listener(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&["/opt/contained", "listens"]).set("date", FUTURE.0);
     let spec = spec.set("traced", "true");
@@ -245,7 +245,7 @@ fn listener(engine: &dyn Engine) -> Outcome {
     ended.ensure((0..60).contains(&(seconds - FUTURE.1)), "its date is another")
 }
 
-/// Variables that are no settings stay, whatever channel the engine has.
+/// Variables that are not settings stay, whatever channel the engine has.
 fn variables(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&["sh", "-c", "echo kept=$MY_EIGENTIME_DATE,$HOME,$SETTING"]);
     let spec = spec
@@ -257,13 +257,13 @@ fn variables(engine: &dyn Engine) -> Outcome {
     ended.expect_code(0)?;
     let kept = ended.text("kept")?;
     ended.ensure(kept.starts_with("x,/") && kept.ends_with(",a b=c"), "they did not stay")?;
-    // A process that comes in later has the container's variables but for the settings.
+    // A process that enters later has the container's variables except the settings.
     let container = Container::serve(engine, &Spec { ..spec_of_variables() })?;
     let environment =
         container.exec(&["sh", "-c", "cat /proc/1/environ; cat /proc/self/environ"])?;
     environment.expect_code(0)?;
     let text = environment.output();
-    // Where variables are the settings, they are gone; one that does not count is the program's.
+    // Where variables are the settings, they are removed; an ignored one belongs to the program.
     environment.ensure(!text.contains("EIGENTIME_DATE"), "they see settings")?;
     environment.ensure(text.contains("SETTING=x"), "the other variables are missing")?;
     let init = container.init()?;

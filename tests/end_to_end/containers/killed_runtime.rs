@@ -1,4 +1,5 @@
-//! The OCI runtime, or `eigentime-oci` before it becomes that, is killed while it makes a container.
+//! The OCI runtime, or `eigentime-oci` before it executes that, is killed while it makes a
+//! container.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -25,14 +26,14 @@ pub const SCENARIOS: &[Scenario] = &[Scenario {
     body: at_any_moment,
 }];
 
-/// How often it is killed, unless that is set.
+/// How often it is killed, by default.
 const ROUNDS: u32 = 12;
 const SET_BY: &str = "EIGENTIME_KILLING_ROUNDS";
 
-/// Marks the processes of a test, by their environment.
+/// Marks the processes of a test, in their environment.
 const MARK: &str = "EIGENTIME_TEST_ROUND";
 
-/// At whatever moment that is, nothing is left once the container has been removed, as engines do then,
+/// Whatever the moment, nothing is left once the container has been removed, as engines do then,
 /// and the next one can be made.
 fn at_any_moment(engine: &dyn Engine) -> Outcome {
     let bundles = engine.bundles().ok_or_else(|| Broken("no bundles".into()))?;
@@ -41,11 +42,11 @@ fn at_any_moment(engine: &dyn Engine) -> Outcome {
     let dates = Spec { command: vec!["date".into(), "+%Y".into()], ..serving.clone() };
     let file = bundles.bundle(&name).join("config.json");
     let written = |spec| {
-        // The runtime writes no other over it.
+        // The runtime does not overwrite an existing file.
         let _ = fs::remove_file(&file);
         engine.run(&name, spec)
     };
-    // How long it takes.
+    // Measures how long it takes.
     written(&serving)?;
     let begun = Instant::now();
     let status = create(bundles, &name)?.status()?;
@@ -77,7 +78,7 @@ fn at_any_moment(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// Makes the container of this name. What it says is kept, since the container has its output.
+/// Makes the container of this name. Its messages go to a file, since the container has its output.
 fn create(bundles: &Bundles, name: &str) -> Result<Command, Broken> {
     let bundle = bundles.bundle(name);
     let mut command = bundles.command(Runtime::Wrapper);
@@ -91,8 +92,8 @@ fn said(bundles: &Bundles, name: &str) -> String {
     fs::read_to_string(bundles.bundle(name).join("output")).unwrap_or_default()
 }
 
-/// Ends a container that crun has forgotten. It writes one down once that waits to be started: killed
-/// in between, it leaves it, also without a timeline.
+/// Ends a container that crun has forgotten. crun records a container only when that waits to be
+/// started: killed before, it leaves it behind, also without a timeline.
 fn end_forgotten(bundles: &Bundles, name: &str) {
     if !bundles.runtime.ends_with("crun") {
         return;
@@ -106,7 +107,7 @@ fn end_forgotten(bundles: &Bundles, name: &str) {
     }
 }
 
-/// What was started to make it, and what is in its control group.
+/// The processes started to make it, and those in its control group.
 fn left(name: &str) -> impl Iterator<Item = u32> {
     all().filter(move |pid| {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();

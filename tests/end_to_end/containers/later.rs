@@ -1,4 +1,4 @@
-//! Programs that come into a running container.
+//! Programs that enter a running container.
 
 use crate::command::run;
 use crate::command::start;
@@ -15,11 +15,11 @@ use crate::timeline::FUTURE;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// How exactly the clocks must be shown to agree, in host time.
+/// How closely the clocks must be shown to agree, in host time.
 const AGREE_NS: i64 = 1000;
-/// How wide the range may be in which the difference lies, in what is to be told.
+/// The widest permitted range of the difference, as a multiple of what must be told apart.
 const WIDEST: i64 = 20;
-/// When a busy machine is asked for what it has measured so far.
+/// When a busy machine is asked for its measurements so far.
 const ENOUGH: Duration = Duration::from_secs(15);
 const LIMIT: Duration = Duration::from_secs(40);
 /// The clocks that can be read to the nanosecond.
@@ -40,7 +40,7 @@ fn same_clock(engine: &dyn Engine) -> Outcome {
     expect_agreement(engine, [&container.name, &container.name], "/dev/shm/agree", 3)
 }
 
-/// Two programs that are started apart compare their clocks through a file that both see.
+/// Two programs that are started separately compare their clocks through a file that both see.
 pub fn expect_agreement(
     engine: &dyn Engine,
     containers: [&str; 2],
@@ -75,7 +75,7 @@ pub fn expect_agreement(
     Ok(())
 }
 
-/// What a program reads that comes in later lies between two readings of the first one's.
+/// The readings of a program that enters later lie between two readings of the first one.
 fn bracketed(engine: &dyn Engine) -> Outcome {
     let spec = Spec::new(&[]).set("date", FUTURE.0).set("boottime", "+20d").set("rate", "10");
     let (mut first, container) = Container::talk(engine, spec)?;
@@ -101,7 +101,7 @@ fn another_user(engine: &dyn Engine) -> Outcome {
     ended.ensure(ended.output() == "1000\n2100", "not this user in this year")
 }
 
-/// In the background it lives by the container's clock as well, and its wait with it.
+/// A program in the background also runs on the container's clock, and so does its wait.
 fn detached(engine: &dyn Engine) -> Outcome {
     let container = Container::serve(engine, &Spec::serving().set("rate", "1000"))?;
     const SCRIPT: &str = "cd /dev/shm; date +%s > a; sleep 1000; date +%s > b; touch done";
@@ -124,7 +124,7 @@ fn status(engine: &dyn Engine) -> Outcome {
     container.exec(&["sh", "-c", "exit 7"])?.expect_code(7)?;
     let missing = container.exec(&["/no/such/program"])?;
     missing.ensure(!missing.status.success(), "a program that is not there was run")?;
-    // And the container goes on.
+    // The container keeps running.
     run(engine.exec(&container.name, Exec::Plain).args(["true"]), LIMIT)?.expect_code(0)?;
     Ok(())
 }

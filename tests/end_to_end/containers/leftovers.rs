@@ -1,5 +1,4 @@
-//! What engines leave behind when they have ended: processes and mounts in the folders of
-//! this run, and nothing else.
+//! Leftovers of engines that have ended: processes and mounts in the folders of this run only.
 
 use std::fs;
 use std::process::Command;
@@ -12,12 +11,12 @@ use crate::workspace;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Ends and unmounts it.
+/// Kills and unmounts them.
 pub fn remove() -> Result<(), Broken> {
-    // Each is looked at once more when its number cannot become another's any more.
+    // Each is checked again once its process ID can no longer be reused.
     let watched = processes().into_iter().filter_map(|pid| Some((pid, Watch::new(pid).ok()?)));
     for (_, watch) in watched.filter(|(pid, _)| is_left(*pid)).collect::<Vec<_>>() {
-        // It may end by itself just now.
+        // It may end by itself at this moment.
         if watch.kill().is_ok() {
             watch.ends_within(LIMIT)?;
         }
@@ -34,8 +33,7 @@ fn processes() -> Vec<u32> {
     pids.filter(|pid| is_left(*pid)).collect()
 }
 
-/// Whether another process names one of this run's folders in its command line or its
-/// environment.
+/// Whether another process names one of this run's folders in its command line or its environment.
 fn is_left(pid: u32) -> bool {
     let mark = format!("{}/", workspace::scratch_root().display());
     let names = |file: &str| {
@@ -46,7 +44,7 @@ fn is_left(pid: u32) -> bool {
     pid != std::process::id() && (names("cmdline") || names("environ")) && lives()
 }
 
-/// The innermost first.
+/// The mount points, innermost first.
 fn mount_points() -> Result<Vec<String>, Broken> {
     let root = workspace::scratch_root();
     let text = fs::read_to_string("/proc/self/mountinfo")?;

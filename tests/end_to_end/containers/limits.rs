@@ -1,4 +1,4 @@
-//! Limits hold for a container in a timeline as for any other.
+//! Limits apply to a container in a timeline as to any other.
 
 use std::fs;
 use std::path::Path;
@@ -20,8 +20,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "limits::cpus", takes: &[Ability::Cpus], body: cpus },
 ];
 
-/// A file of the control group that a process is in: its name in the first version, for a
-/// controller, or in the second.
+/// A file of the control group of a process: its name in version 1, for a controller, or in version
+/// 2.
 pub fn group_file(pid: u32, controller: &str, first: &str, second: &str) -> Result<String, Broken> {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     let mut candidates = groups.lines().filter_map(|line| {

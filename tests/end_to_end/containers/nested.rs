@@ -1,4 +1,5 @@
-//! `eigentime run` inside a container on a timeline: its clocks are on top of the container's, or it joins.
+//! `eigentime run` inside a container on a timeline: it stacks its clocks on the container's, or
+//! joins.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,10 +24,10 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "nested::joins", takes: &[Ability::Volume], body: joins },
 ];
 
-/// The command in a container, by the dynamic linker of the host, which images may lack.
+/// The command in a container, started with the host's dynamic linker, which images may lack.
 const EIGENTIME: &str = "/mnt/ld.so --library-path /mnt /mnt/eigentime";
 
-/// A container that finds the command, and whose shell runs this script.
+/// A container with the command, whose shell runs this script.
 fn with_command(script: &str) -> Result<Spec, Broken> {
     let script = script.replace("eigentime", EIGENTIME);
     Ok(Spec::new(&["sh", "-c", &script]).choose(Choice::Volume(folder()?, "/mnt")))
@@ -71,7 +72,7 @@ fn on_top(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// By either map alone it would take longer than a test may.
+/// With either map alone, it would take longer than a test may.
 fn waits(engine: &dyn Engine) -> Outcome {
     let script = "eigentime run --rate 600 -- sleep 360000 && echo slept";
     let ended = run_to_end(engine, &with_command(script)?.set("rate", "600"))?;
@@ -79,7 +80,7 @@ fn waits(engine: &dyn Engine) -> Outcome {
     ended.ensure(ended.output().contains("slept"), "it did not sleep")
 }
 
-/// Where the socket of its timeline is there; elsewhere it says what is missing.
+/// It joins where its timeline's socket is present, and elsewhere reports what is missing.
 fn joins(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
     let script = format!(
@@ -96,7 +97,7 @@ fn joins(engine: &dyn Engine) -> Outcome {
     ended.ensure(ended.text("joined")? == "2100", "it lives by another time")
 }
 
-/// Where an engine's timelines are.
+/// The runtime directory of an engine's timelines.
 fn runtime_directory(engine: &dyn Engine) -> Result<PathBuf, Broken> {
     let ctl = engine.ctl()?;
     let named = ctl.get_envs().find(|(name, _)| *name == RUNTIME_VARIABLE);

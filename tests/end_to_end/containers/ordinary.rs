@@ -1,5 +1,5 @@
-//! An ordinary user that is made for the tests and removed after them: it has
-//! subordinate users, which `nobody` has not.
+//! An ordinary user who is created for the tests and removed after them: unlike `nobody`, it has
+//! subordinate users.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -17,7 +17,7 @@ use crate::workspace;
 const PREFIX: &str = "eigentime-tests-";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The user and its folders.
+/// The user, and its folders.
 #[derive(Debug)]
 pub struct Ordinary {
     name: String,
@@ -29,7 +29,7 @@ pub struct Ordinary {
 
 static USER: OnceLock<Result<Ordinary, Broken>> = OnceLock::new();
 
-/// The user, which is made when it is first asked for.
+/// Returns the user, created at the first request.
 pub fn user() -> Result<&'static Ordinary, Broken> {
     USER.get_or_init(make).as_ref().map_err(Clone::clone)
 }
@@ -71,7 +71,7 @@ fn remove_stale() -> Result<(), Broken> {
 }
 
 impl Ordinary {
-    /// Calls commands as this user, with nothing of our environment but the path.
+    /// Returns a caller for this user, whose environment keeps only our path.
     pub fn caller(&self) -> Caller {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let words =
@@ -85,13 +85,13 @@ impl Ordinary {
         caller.with("PATH", path).with("HOME", &self.home).with("XDG_RUNTIME_DIR", &self.runtime)
     }
 
-    /// All processes are this user's only, since the user is ours.
+    /// Ends all processes of the user, which is ours alone.
     fn end_processes(&self) -> Result<(), Broken> {
         for entry in fs::read_dir("/proc")?.flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
                 continue;
             };
-            // What has ended already needs no end.
+            // It may have ended already.
             let Ok(watch) = processes::Watch::new(pid) else { continue };
             let users = processes::status_field(pid, "Uid").unwrap_or_default();
             let is_theirs = users.split_whitespace().any(|user| user == self.number.to_string());
@@ -104,7 +104,7 @@ impl Ordinary {
 
     fn remove(&self) -> Result<(), Broken> {
         self.end_processes()?;
-        // A process that nobody has waited for still counts as the user's.
+        // A zombie still counts as the user's process.
         run(Command::new("userdel").args(["--force", &self.name]), LIMIT)?;
         let known = fs::read_to_string("/etc/passwd")?;
         if known.lines().any(|line| line.starts_with(&format!("{}:", self.name))) {
@@ -114,7 +114,7 @@ impl Ordinary {
     }
 }
 
-/// Removes the user, if it was made.
+/// Removes the user, if it was created.
 pub fn end() -> Result<(), Broken> {
     match USER.get() {
         Some(Ok(user)) => user.remove(),

@@ -1,4 +1,4 @@
-//! What is not ours is left alone: containers without settings, and all other verbs.
+//! Everything else is left alone: containers without settings, and all other verbs.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +43,7 @@ fn bundles(engine: &dyn Engine) -> Result<&Bundles, Broken> {
     engine.bundles().ok_or_else(|| Broken("no bundles".into()))
 }
 
-/// It lives by the host's clocks, and nobody follows it.
+/// It runs on the host's clocks, and nothing traces it.
 fn without_settings(engine: &dyn Engine) -> Outcome {
     let container = Container::serve(engine, &Spec::serving())?;
     let tracer = tracer_of(container.init()?);
@@ -62,17 +62,17 @@ fn without_settings(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// What an outsider can tell of a command.
+/// The externally visible results of a command.
 fn seen(ended: &Finished) -> (Option<i32>, String, &str) {
     (ended.status.code(), ended.output(), &ended.errors)
 }
 
-/// The same words to the wrapper and to the runtime itself get the same answer.
+/// The wrapper and the runtime itself answer the same words alike.
 fn other_verbs(engine: &dyn Engine) -> Outcome {
     let bundles = bundles(engine)?;
     let container = Container::serve(engine, &Spec::serving().set("date", FUTURE.0))?;
     let name = container.name.as_str();
-    // Other tests' containers come and go.
+    // Containers of other tests come and go.
     let elsewhere = workspace::scratch()?.display().to_string();
     for words in [
         &["--version"][..],
@@ -91,7 +91,7 @@ fn other_verbs(engine: &dyn Engine) -> Outcome {
     ] {
         let ask = |runtime| run(bundles.command(runtime).args(words), LIMIT);
         let (wrapped, bare) = (ask(Runtime::Wrapper)?, ask(Runtime::Bare)?);
-        // A time stands before each complaint.
+        // A time precedes each error message.
         let comparable = |ended: &Finished| {
             let (status, output, errors) = seen(ended);
             let complaint = |line| {
@@ -109,7 +109,7 @@ fn other_verbs(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// Hooks live by the host's time, since they are no part of the container.
+/// Hooks run on the host's time, since they are not part of the container.
 fn hooks(engine: &dyn Engine) -> Outcome {
     let directory = workspace::scratch()?;
     let hook = |name: &str| {
@@ -143,7 +143,7 @@ fn expect_host_time(file: &Path, least: i128) -> Outcome {
     Ok(())
 }
 
-/// The bundle of a container that has ended is as it was.
+/// The bundle of a container that has ended is unchanged.
 fn configuration(engine: &dyn Engine) -> Outcome {
     let bundles = bundles(engine)?;
     let spec = Spec::serving()
@@ -167,8 +167,8 @@ fn configuration(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// A container whose profile notifies somebody else of calls is traced for life, and what enters it
-/// as well: the kernel allows one such filter.
+/// A container whose profile has another listener for calls is traced for life, as are processes
+/// that enter it: the kernel allows one such filter.
 fn profile_notifies(engine: &dyn Engine) -> Outcome {
     let socket = workspace::public()?.join(new_name());
     // The runtime's connection waits there.
@@ -180,7 +180,7 @@ fn profile_notifies(engine: &dyn Engine) -> Outcome {
         "syscalls": [{ "names": ["swapon"], "action": "SCMP_ACT_NOTIFY" }],
     });
     let spec = Spec::serving().choose(Choice::Configuration("/linux/seccomp", profile));
-    // For an ordinary user runc lets nothing into such a container.
+    // For an ordinary user, runc lets nothing enter such a container.
     let can_enter = Container::serve(engine, &spec.clone().by(Runtime::Bare))?
         .exec(&["true"])?
         .status
@@ -201,7 +201,7 @@ fn profile_notifies(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// A time namespace that is asked for already is replaced.
+/// A time namespace that is already configured is replaced.
 fn time_namespace(engine: &dyn Engine) -> Outcome {
     let namespace = || Choice::Configuration("/linux/namespaces", json!({ "type": "time" }));
     let offsets = json!({ "monotonic": { "secs": 5 }, "boottime": { "secs": 7 } });

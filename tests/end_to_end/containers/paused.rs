@@ -1,4 +1,5 @@
-//! A container that its engine has paused delays nobody on its timeline, and catches up afterwards.
+//! A container that its engine has paused delays nothing else on its timeline, and catches up
+//! afterwards.
 
 use crate::containers::Scenario;
 use crate::containers::abilities::Ability;
@@ -29,7 +30,7 @@ fn delays_nobody(engine: &dyn Engine) -> Outcome {
     let after = other.snapshot()?;
     let leapt = after.ns("vdso_1")? - before.ns("vdso_1")?;
     ensure!(leapt >= 20 * 86_400_000_000_000, "the other has leapt by {leapt} ns only");
-    // One that comes in meanwhile is not delayed either.
+    // A container that joins meanwhile is not delayed either.
     let (mut later, _later) = Container::talk(engine, on(Spec::serving()))?;
     ensure!(later.snapshot()?.ns("vdso_1")? > after.ns("vdso_1")?, "it is on another clock");
     later.finish()?;
@@ -40,7 +41,7 @@ fn delays_nobody(engine: &dyn Engine) -> Outcome {
     other.finish()
 }
 
-/// Nothing is left of one that is removed while it is paused.
+/// Nothing is left of a container that is removed while it is paused.
 fn removed(engine: &dyn Engine) -> Outcome {
     let paused = Container::serve(engine, &Spec::serving().set("rate", "2"))?;
     let id = paused.id()?;

@@ -28,27 +28,27 @@ const WORDS: Words = Words {
     to_run: |_| Vec::new(),
 };
 
-/// For root. podman hands no `XDG_RUNTIME_DIR` to root's runtime; a script sets it again, so that the
-/// timelines are not among those of the system.
+/// podman for root. It passes no `XDG_RUNTIME_DIR` to root's runtime; a script sets it again, so
+/// that the timelines are not among those of the system.
 pub fn of_root() -> Result<Box<dyn Engine>, Broken> {
     by_root(Caller::default(), &[])
 }
 
-/// For root, with crun.
+/// podman for root, with crun.
 pub fn with_crun() -> Result<Box<dyn Engine>, Broken> {
     by_root(bundle::fit_for_crun(Caller::default()), &["--eigentime-runtime", "crun"])
 }
 
 fn by_root(caller: Caller, words: &[&str]) -> Result<Box<dyn Engine>, Broken> {
     let directory = workspace::scratch()?;
-    // A container's monitor writes in the directory where it is called.
+    // A container's monitor writes to its working directory.
     let caller = Caller { directory: Some(directory.clone()), ..caller };
     let variables = [(RUNTIME_VARIABLE, &*workspace::runtime(User::Myself))];
     let runtime = runtime_script(&variables, words)?;
     podman(caller, &directory, &directory, workspace::binary(), &runtime)
 }
 
-/// For an ordinary user.
+/// podman for an ordinary user.
 pub fn rootless() -> Result<Box<dyn Engine>, Broken> {
     let user = ordinary::user()?;
     let eigentime = workspace::public()?.join("eigentime");
@@ -56,7 +56,7 @@ pub fn rootless() -> Result<Box<dyn Engine>, Broken> {
     podman(user.caller(), &user.home, &user.runtime, &eigentime, &wrapper)
 }
 
-/// `state` is for what is there only while it runs.
+/// `state` is for files that exist only while it runs.
 fn podman(
     caller: Caller,
     storage: &Path,
@@ -64,7 +64,7 @@ fn podman(
     eigentime: &Path,
     wrapper: &Path,
 ) -> Result<Box<dyn Engine>, Broken> {
-    // Where the right to raise limits is missing, podman's own defaults fail.
+    // Without the right to raise limits, podman's own defaults fail.
     let settings = format!(
         "[containers]\n\
          default_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n\

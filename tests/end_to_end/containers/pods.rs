@@ -1,5 +1,5 @@
-//! Pods of Kubernetes: the sandbox holds the timeline for all containers of its pod, one after the other
-//! and beside each other.
+//! Kubernetes pods: the sandbox holds the timeline for all containers of its pod, whether they run
+//! in turn or at the same time.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
 
 const TAKES: &[Ability] = &[Ability::Bundles, Ability::SharedPids];
 
-/// How containerd and CRI-O tell what a container is in its pod.
+/// How containerd and CRI-O mark the role of a container in its pod.
 pub const ENGINES: [[&str; 2]; 2] = [
     ["/annotations/io.kubernetes.cri.container-type", "/annotations/io.kubernetes.cri.sandbox-id"],
     [
@@ -34,7 +34,7 @@ pub const ENGINES: [[&str; 2]; 2] = [
     ],
 ];
 
-/// What they tell, with the settings that all containers of a pod have.
+/// These marks, with the settings that all containers of a pod have.
 pub fn told(spec: Spec, [kind, of]: [&'static str; 2], is: &str, sandbox: &str) -> Spec {
     spec.set("date", FUTURE.0)
         .choose(Choice::Configuration(kind, json!(is)))
@@ -56,7 +56,7 @@ fn one_timeline(engine: &dyn Engine) -> Outcome {
             told(spec, words, "container", &id).choose(Choice::PidsOf(id.clone(), init))
         };
         ctl_done(engine, &["leap", &id, "+1000d"])?;
-        // As init containers are: nothing of the pod but its sandbox is left between them.
+        // Like init containers: between them, nothing of the pod is left but its sandbox.
         for _ in 0..2 {
             let ended = run_to_end(engine, &joins(Spec::new(&["date", "+%Y"])))?;
             ended.expect_code(0)?;
@@ -83,7 +83,7 @@ fn one_timeline(engine: &dyn Engine) -> Outcome {
     Ok(())
 }
 
-/// Annotations may come from an image, and are not enough.
+/// Annotations may come from an image, and are not sufficient.
 fn only_with_its_namespaces(engine: &dyn Engine) -> Outcome {
     for words in ENGINES {
         let sandbox = Container::serve(engine, &told(Spec::serving(), words, "sandbox", "itself"))?;

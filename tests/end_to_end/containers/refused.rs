@@ -1,4 +1,4 @@
-//! What cannot be done is said, where the engine's user sees it, and no container is made.
+//! Impossible requests are reported where the engine's user sees it, and no container is made.
 
 use crate::command::{Finished, run};
 use crate::containers::Scenario;
@@ -32,7 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "refused::no_runtime", takes: &[], body: no_runtime },
 ];
 
-/// What an engine says of a container that cannot be made.
+/// An engine's message about a container that cannot be made.
 fn fails(engine: &dyn Engine, spec: &Spec) -> Result<Finished, Broken> {
     let name = new_name();
     let ended = run(&mut engine.start(&name, spec)?, LIMIT)?;
@@ -79,7 +79,7 @@ fn before_the_boot(engine: &dyn Engine) -> Outcome {
     expect_words(&ended, &["eigentime-oci: ", "36500"])
 }
 
-/// Who shares a timeline asks for the same as those before, or for nothing.
+/// A container that joins a timeline must ask for the same settings, or for none.
 fn other_settings(engine: &dyn Engine) -> Outcome {
     let timeline = new_name();
     let spec = |rate: &str| Spec::serving().joinable(&timeline).set("rate", rate);

@@ -23,7 +23,7 @@ pub struct Registry {
 static REGISTRY: OnceLock<Result<Registry, Broken>> = OnceLock::new();
 static DAEMON: Mutex<Option<Daemon>> = Mutex::new(None);
 
-/// The registry, which is started when it is first asked for.
+/// Returns the registry, started at the first request.
 pub fn registry() -> Result<&'static Registry, Broken> {
     host::remember();
     REGISTRY.get_or_init(start).as_ref().map_err(Clone::clone)
@@ -31,7 +31,7 @@ pub fn registry() -> Result<&'static Registry, Broken> {
 
 fn start() -> Result<Registry, Broken> {
     let directory = workspace::scratch()?;
-    // It is given back, for the registry to take it.
+    // It is closed again, for the registry to use the port.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let settings = format!(
         "version: 0.1\n\
@@ -59,7 +59,7 @@ pub fn end() -> Result<(), Broken> {
 }
 
 impl Registry {
-    /// Brings an image there, and says what it is called there.
+    /// Pushes an image, and returns its name there.
     pub fn push(&self, image: Image, name: &str) -> Result<String, Broken> {
         let reference = format!("{}/{name}:1", self.address);
         let mut command = Command::new("skopeo");

@@ -1,4 +1,4 @@
-//! Images that `eigentime run --image` is given, from wherever they can be had.
+//! Images for `eigentime run --image`, from all kinds of sources.
 
 use std::process::Command;
 
@@ -37,7 +37,7 @@ fn expect_date(runner: &Runner, reference: &str) -> Outcome {
     Ok(())
 }
 
-/// The archive where this user can read it.
+/// The archive at a path that this user can read.
 fn archive(image: Image) -> Result<String, Broken> {
     Ok(format!("docker-archive:{}", image.made()?.archive.display()))
 }

@@ -1,4 +1,4 @@
-//! The options of `eigentime run` for containers, each by what it does.
+//! The options of `eigentime run` for containers, each tested by its effect.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 
 const NS_PER_S: i128 = 1_000_000_000;
 const DAY_NS: i128 = 86_400 * NS_PER_S;
-/// All kinds of namespaces that a process is in.
+/// All kinds of namespaces of a process.
 const NAMESPACES: [&str; 8] = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
 
 /// The rows of the table.
@@ -93,7 +93,7 @@ fn uptime(runner: &Runner) -> Outcome {
     session.finish()
 }
 
-/// What `ls -l /proc/self/ns` would show.
+/// The output of `ls -l /proc/self/ns`.
 fn namespaces(text: &str) -> BTreeSet<String> {
     let words = text.split_whitespace().filter(|word| word.contains(":["));
     words.filter(|word| !word.contains("for_children")).map(str::to_owned).collect()
@@ -200,7 +200,7 @@ fn volumes(runner: &Runner) -> Outcome {
     refused.ensure(!refused.status.success(), "it can write there")
 }
 
-/// Limits hold; where this user cannot set them, that is said and nothing is run.
+/// Limits apply; if this user cannot set them, that is reported and nothing runs.
 fn limits(runner: &Runner) -> Outcome {
     let (name, options) = (new_name(), ["--memory", "64m", "--cpus", "0.5", "--date", FUTURE.0]);
     let small = runner.to_end(&options, &["/opt/contained", "allocate", "16"])?;
@@ -244,7 +244,7 @@ fn exit_statuses(runner: &Runner) -> Outcome {
     refused.ensure(refused.errors.contains("/no/such/runtime"), "it does not say which")
 }
 
-/// How a timeline stands.
+/// The state of a timeline.
 fn show(runner: &Runner, name: &str) -> Result<Shown, Broken> {
     let shown = runner.eigentime(&["ctl", "show", name, "--json"])?;
     shown.expect_code(0)?;
@@ -252,7 +252,7 @@ fn show(runner: &Runner, name: &str) -> Result<Shown, Broken> {
     serde_json::from_str(&text).map_err(|error| Broken(format!("{error} in\n{text}")))
 }
 
-/// A container that serves, called by a name of its own.
+/// A container that serves, with a name of its own.
 fn serving(runner: &Runner, name: &str) -> Result<Running, Broken> {
     serving_with(runner, name, &[])
 }
@@ -266,7 +266,7 @@ fn serving_with(runner: &Runner, name: &str, options: &[&str]) -> Result<Running
     Ok(running)
 }
 
-/// The program is the first process and sees nothing of what follows it.
+/// The program is the first process, and sees nothing of its supervisor.
 fn first_process(runner: &Runner) -> Outcome {
     let ended = runner.to_end(&["--date", FUTURE.0], &["/opt/contained", "look"])?;
     ended.expect_code(0)?;
@@ -280,7 +280,8 @@ fn first_process(runner: &Runner) -> Outcome {
     ended.ensure(!text.contains("EIGENTIME"), "there are variables of Eigentime")
 }
 
-/// Debuggers of the host follow a program in it, whose waits keep the timeline's clocks meanwhile.
+/// Debuggers on the host can trace a program in it, whose waits keep the timeline's clocks
+/// meanwhile.
 fn debuggers(runner: &Runner) -> Outcome {
     let name = new_name();
     let mut command = runner.in_rootfs(&["--name", &name, "--date", FUTURE.0])?;
@@ -311,7 +312,7 @@ fn debuggers(runner: &Runner) -> Outcome {
     Ok(())
 }
 
-/// A fault ends process 1 as on the host, where `abort` ends with one too: the kernel delivers no
+/// A fault ends process 1 as on the host, where `abort` also ends with one: the kernel delivers no
 /// SIGABRT to it.
 fn crashes(runner: &Runner) -> Outcome {
     let faults = [("segv", 11), ("ill", 4), ("fpe", 8), ("abort", 11)];
@@ -325,7 +326,7 @@ fn signals(runner: &Runner) -> Outcome {
     let running = serving(runner, &new_name())?;
     send(running.child.id(), Signal::TERM)?;
     running.finish(PATIENCE)?.expect_code(3)?;
-    // One that kills is told as shells tell it.
+    // A fatal signal is reported as shells do.
     let name = new_name();
     let running = serving(runner, &name)?;
     for member in show(runner, &name)?.members {
@@ -335,7 +336,7 @@ fn signals(runner: &Runner) -> Outcome {
     Ok(())
 }
 
-/// With the command ends the container, however it ends, and nothing is left of it.
+/// The container ends with the command, however that ends, and leaves nothing behind.
 fn killed(runner: &Runner) -> Outcome {
     let name = new_name();
     let running = serving(runner, &name)?;
@@ -352,7 +353,7 @@ fn killed(runner: &Runner) -> Outcome {
     ensure!(runner.eigentime(&["ctl", "show", &name])?.status.code() == Some(1), "it answers");
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     ensure!(!mounts.contains(&directory), "a mount is left:\n{mounts}");
-    // What it may have left is no obstacle to the next one of this name.
+    // Possible leftovers do not prevent another container of this name.
     let again = serving(runner, &name)?;
     send(again.child.id(), Signal::TERM)?;
     again.finish(PATIENCE)?.expect_code(3)?;
@@ -383,7 +384,7 @@ fn terminal(runner: &Runner) -> Outcome {
     Ok(())
 }
 
-/// Two containers, and a program without one, share a timeline.
+/// Two containers and a program without one share a timeline.
 fn one_timeline(runner: &Runner) -> Outcome {
     let timeline = new_name();
     let talk = |options: &[&str]| -> Result<Session, Broken> {

@@ -33,7 +33,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "shared::ctl_changes", takes: &[], body: ctl_changes },
 ];
 
-/// What one reads lies between what the other reads before and after.
+/// The readings of one lie between the other's readings before and after.
 fn expect_one_clock(one: &mut Session, other: &mut Session) -> Outcome {
     let (before, between, after) = (one.snapshot()?, other.snapshot()?, one.snapshot()?);
     for clock in FINE {
@@ -44,7 +44,7 @@ fn expect_one_clock(one: &mut Session, other: &mut Session) -> Outcome {
     Ok(())
 }
 
-/// Two containers that talk, on a timeline of this name.
+/// Two talking containers, on a timeline of this name.
 fn expect_shared(engine: &dyn Engine, timeline: &str, specs: [Spec; 2]) -> Outcome {
     let [first, second] = specs;
     let (mut one, first) = Container::talk(engine, first)?;
@@ -113,7 +113,7 @@ fn nanosecond(engine: &dyn Engine) -> Outcome {
     expect_agreement(engine, [&first.name, &second.name], "/mnt/agree", 3)
 }
 
-/// Removes a pod in the end.
+/// A pod that is removed when dropped.
 struct Pod<'a>(&'a dyn Engine, String);
 
 impl Drop for Pod<'_> {
@@ -144,7 +144,7 @@ fn ends_with_the_last(engine: &dyn Engine) -> Outcome {
     gone.ensure(!gone.status.success(), "the timeline still answers")
 }
 
-/// Without a name for it, each has its own.
+/// Without a name for the timeline, each container has its own.
 fn each_its_own(engine: &dyn Engine) -> Outcome {
     let first = Container::serve(engine, &Spec::serving().set("date", FUTURE.0))?;
     let second = Container::serve(engine, &Spec::serving().set("date", FUTURE.0))?;
@@ -202,7 +202,7 @@ fn ctl_changes(engine: &dyn Engine) -> Outcome {
     let seen = container.exec(&["date", "+%Y"])?;
     seen.ensure(seen.output().trim() == "2000", "the date is not what was set")?;
     session.finish()?;
-    // One that is removed by force ends.
+    // A container that is removed by force ends.
     let served = Spec::serving().set("date", FUTURE.0);
     let container = Container::serve(engine, &served)?;
     let init = Watch::new(container.init()?)?;

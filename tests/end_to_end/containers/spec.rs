@@ -1,17 +1,17 @@
-//! What a container is to be like, in words that no engine uses.
+//! The properties of a container, independent of any engine.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// What is in it.
+/// Its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Image {
     /// A static busybox.
     Busybox,
     /// The distribution of this machine, in its smallest variant.
     Distribution,
-    /// Static programs and nothing else, not even a shell.
+    /// Static programs only, without a shell.
     Scratch,
 }
 
@@ -20,37 +20,36 @@ pub enum Image {
 pub enum Runtime {
     /// `eigentime-oci`.
     Wrapper,
-    /// `eigentime-oci`, told to use a runtime that is not there.
+    /// `eigentime-oci`, configured with a missing runtime.
     WrapperOfNothing,
-    /// The real one: without Eigentime.
+    /// The real runtime, without Eigentime.
     Bare,
 }
 
-/// What differs from a plain container.
+/// A difference from a plain container.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Choice {
     ReadOnly,
-    /// Numbers of a user and a group.
+    /// A user ID and a group ID.
     User(u32, u32),
     NoCapabilities,
     NoNewPrivileges,
-    /// A file with a profile.
+    /// A file with a seccomp profile.
     Seccomp(PathBuf),
     Privileged,
     /// The host's process namespace.
     HostPids,
-    /// The process namespace of a container of this name and process.
+    /// The process namespace of the container with this name and process ID.
     PidsOf(String, u32),
     Terminal,
     MemoryMib(u64),
     Cpus(f64),
-    /// A folder of the host and where it is to be seen.
+    /// A folder of the host, and its mount point.
     Volume(PathBuf, &'static str),
     Variable(&'static str, String),
     /// A pod of this name.
     Pod(String),
-    /// What a bundle's configuration says in this place, a JSON pointer; a list gets it
-    /// as one more.
+    /// A value in the bundle's configuration at a JSON pointer; it is appended to a list.
     Configuration(&'static str, Value),
 }
 
@@ -59,11 +58,11 @@ pub fn variable(key: &str) -> String {
     format!("EIGENTIME_{}", key.to_uppercase().replace('-', "_"))
 }
 
-/// A container to be.
+/// A container to be made.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub image: Image,
-    /// Where that came from, if the engine has fetched it itself.
+    /// Where the image came from, if the engine has fetched it itself.
     pub reference: Option<String>,
     pub runtime: Runtime,
     /// Clock settings: `date`, `rate` and the like.
@@ -85,46 +84,46 @@ impl Spec {
         }
     }
 
-    /// One that is there until it is told to stop.
+    /// A container that runs until it is told to stop.
     pub fn serving() -> Self {
         Self::new(&["/opt/contained", "serve"])
     }
 
-    /// With a setting more.
+    /// Adds a setting.
     pub fn set(mut self, key: &'static str, value: impl Into<String>) -> Self {
         self.settings.push((key, value.into()));
         self
     }
 
-    /// On a timeline of this name, which others may join.
+    /// Puts it on a timeline of this name, which others may join.
     pub fn joinable(self, timeline: &str) -> Self {
         self.set("timeline", timeline).set("joinable", "true")
     }
 
-    /// With these settings.
+    /// Adds these settings.
     pub fn with_settings(mut self, settings: &[(&'static str, &str)]) -> Self {
         self.settings.extend(settings.iter().map(|(key, value)| (*key, (*value).to_owned())));
         self
     }
 
-    /// With a choice more.
+    /// Adds a choice.
     pub fn choose(mut self, choice: Choice) -> Self {
         self.choices.push(choice);
         self
     }
 
-    /// With something else in it.
+    /// Replaces its image.
     pub fn of(mut self, image: Image) -> Self {
         self.image = image;
         self
     }
 
-    /// What an engine calls what is in it.
+    /// Returns an engine's name of its image.
     pub fn image_name(&self) -> String {
         self.reference.clone().unwrap_or_else(|| self.image.name())
     }
 
-    /// By another runtime.
+    /// Selects another runtime.
     pub fn by(mut self, runtime: Runtime) -> Self {
         self.runtime = runtime;
         self

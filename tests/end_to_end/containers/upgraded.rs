@@ -1,4 +1,5 @@
-//! Containers that run while the wrapper is replaced by a version that prepares programs in another way.
+//! Containers that run while the wrapper is replaced by a version that prepares programs
+//! differently.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,14 +28,14 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// The engine by each of the versions.
+/// The engine with each of the versions.
 fn both(engine: &dyn Engine, versions: &Versions) -> Result<[Bundles; 2], Broken> {
     let bundles = engine.bundles().ok_or_else(|| Broken("no bundles".into()))?;
     Ok([&versions.old, &versions.new].map(|folder| bundles.by(folder.join("eigentime-oci"))))
 }
 
-/// A program has told the year of the timeline; where the supervisor is in a mount namespace of its own,
-/// it was not started.
+/// A program has printed the year of the timeline; where the supervisor is in a mount namespace of
+/// its own, it was not started.
 fn expect_future(bundles: &Bundles, ended: &Finished) -> Outcome {
     match bundles.mounts_apart() {
         true => expect_refused(ended, "another mount namespace"),
@@ -50,7 +51,7 @@ fn expect_refused(ended: &Finished, reason: &str) -> Outcome {
     ended.ensure(ended.errors.contains(reason), format_args!("it does not say {reason:?}"))
 }
 
-/// As by `kubectl exec`, and by probes.
+/// Programs enter as with `kubectl exec`, and with probes.
 fn entered(engine: &dyn Engine) -> Outcome {
     let versions = Versions::new()?;
     let [old, new] = both(engine, &versions)?;
@@ -59,12 +60,12 @@ fn entered(engine: &dyn Engine) -> Outcome {
         run(bundles.exec(&container.name, Exec::Plain).args(["date", "+%Y"]), LIMIT)
     };
     expect_future(&new, &exec(&new)?)?;
-    // Also where the file that the supervisor runs has no name any more.
+    // Also if the supervisor's executable has been unlinked.
     versions.replace("eigentime-oci")?;
     expect_future(&old, &exec(&old)?)
 }
 
-/// As a container of a pod that is started again.
+/// A container of a pod starts again.
 fn pod(engine: &dyn Engine) -> Outcome {
     let versions = Versions::new()?;
     let [old, new] = both(engine, &versions)?;

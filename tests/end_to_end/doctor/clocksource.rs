@@ -1,4 +1,4 @@
-//! With the kernel keeping time by something else, which is put back afterwards.
+//! The report with another clocksource, which is restored afterwards.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const FOLDER: &str = "/sys/devices/system/clocksource/clocksource0";
 /// Adds the test.
 pub fn add(suite: &mut Suite) {
     let (current, others) = here();
-    // Writing what is there already shows whether it may be written, and changes nothing.
+    // Writing the current value shows whether the file may be written, and changes nothing.
     let is_allowed = current.as_ref().is_some_and(|it| set(it).is_ok());
     let needs = [
         Need::Root,
@@ -23,7 +23,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_alone("doctor::another_clocksource", &needs, another_clocksource);
 }
 
-/// The clocksource in use, and the others that there are.
+/// The clocksource in use, and the other available ones.
 fn here() -> (Option<String>, Vec<String>) {
     let read = |name: &str| fs::read_to_string(format!("{FOLDER}/{name}")).unwrap_or_default();
     let current = read("current_clocksource").trim().to_owned();
@@ -37,7 +37,7 @@ fn set(name: &str) -> std::io::Result<()> {
     fs::write(format!("{FOLDER}/current_clocksource"), name)
 }
 
-/// Puts the clocksource back.
+/// Restores the clocksource when dropped.
 struct Kept(String);
 
 impl Drop for Kept {
@@ -62,7 +62,7 @@ fn another_clocksource() -> Outcome {
         let verdict = report.verdict_of("clock-reads")?;
         ensure!(fallen == (verdict == "warning"), "{name}: falls back: {fallen}, and {verdict}");
         ensure!(fallen == report.falls_back("gettimeofday", "")?, "{name}: gettimeofday differs");
-        // What the kernel tells its vDSO agrees, where that can be read.
+        // The mode that the kernel gives its vDSO agrees, where it can be read.
         let mode = report.fact("clocksource", "vdso_mode", &[])?;
         if let Some(mode) = mode["text"].as_str() {
             let expected = mode == "none";

@@ -1,4 +1,4 @@
-//! The page, JSON, metrics, and where they go.
+//! The page, JSON, metrics, and where they are written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::terminal::Terminal;
 use crate::workspace;
 
-/// Both who may run it.
+/// The users who may run it.
 const USERS: [User; 2] = [User::Myself, User::Nobody];
 
 /// Adds the tests.
@@ -69,7 +69,7 @@ fn json(user: User) -> Outcome {
     Ok(())
 }
 
-/// The samples of a text in Prometheus' format, by names with their labels.
+/// The samples of a text in Prometheus' format, by name with labels.
 fn samples(text: &str) -> Result<BTreeMap<String, f64>, Broken> {
     let mut samples = BTreeMap::new();
     let mut family = "";
@@ -146,7 +146,7 @@ fn fail_on() -> Outcome {
         let verdicts = ["ok", "note", "warning", "problem"];
         verdicts.iter().position(|it| *it == verdict).unwrap_or(verdicts.len())
     };
-    // Of these nothing is measured that could change in between.
+    // These contain no measurements that could change in between.
     for key in ["kernel", "seccomp", "cgroups", "overlayfs"] {
         let found = report(&mut doctor(User::Myself, &["--json", "--only", key])?)?;
         ensure!(found.verdict() == found.verdict_of(key)?, "{key}: not the only one");

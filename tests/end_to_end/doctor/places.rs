@@ -1,6 +1,6 @@
-//! In a time namespace and in timelines: who serves the clocks is the same, and costs are the
-//! host's, however fast the timeline runs. And where things are hidden or short: what cannot be
-//! read or tried is unknown.
+//! In a time namespace and in timelines: the same source serves the clocks, and costs are the
+//! host's, however fast the timeline runs. Where files are hidden or resources are short, whatever
+//! cannot be read or tried is unknown.
 
 use std::process::Command;
 
@@ -10,11 +10,11 @@ use crate::ensure;
 use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
 
-/// By how much costs may differ on a machine that is busy meanwhile, in a timeline whose rate
-/// makes ten times as much of a difference.
+/// The factor by which costs may differ on a machine that is busy meanwhile, in a timeline whose
+/// rate makes the difference ten times as large.
 const MARGIN: f64 = 100.0;
 
-/// To read a clock that stands still may cost no more than the loop around it.
+/// Reading a stopped clock may cost no more than the loop around it.
 const FROZEN: &str = "--freeze";
 
 /// Timelines whose clocks run as fast as the host's, much faster, much slower, and not at all.
@@ -54,8 +54,8 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Everything ends also where no time passes, and programs that are asked for their versions would
-/// wait for ever.
+/// Every check ends even where no time passes, and programs asked for their versions would wait
+/// forever.
 fn everything_in_a_frozen_timeline() -> Outcome {
     let _alone = alone();
     let mut command = User::Myself.eigentime(&["--freeze"])?;
@@ -65,7 +65,7 @@ fn everything_in_a_frozen_timeline() -> Outcome {
     Ok(())
 }
 
-/// That a process in a timeline is traced already is no problem of the machine's.
+/// A process in a timeline is traced already, which is not a problem of the machine.
 fn a_supervisor_is_no_problem(user: User) -> Outcome {
     let mut command = user.eigentime(&["--offset", "+1d", "--traced"])?;
     command.arg(user.binary()?);
@@ -76,7 +76,7 @@ fn a_supervisor_is_no_problem(user: User) -> Outcome {
     finished.ensure(said.contains("in a timeline already"), "it is not said who traces it")
 }
 
-/// What is late by the timeline's clock is not compared with the host's slack and tick.
+/// Lateness by the timeline's clock is not compared with the host's slack and tick.
 fn wake_ups_in_another_time(options: &[&str]) -> Outcome {
     let _alone = alone();
     let mut command = User::Myself.eigentime(options)?;
@@ -91,7 +91,7 @@ fn wake_ups_in_another_time(options: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// At a rate, coarse clocks are read from the fine ones, and no tick is to be seen in them.
+/// At another rate, coarse clocks are read from the fine ones, and show no tick.
 fn coarse_clocks_of_a_timeline() -> Outcome {
     for (options, expected) in
         [(["--rate", "10"], "from the fine ones"), (["--offset", "+1d"], "in steps of")]
@@ -106,7 +106,7 @@ fn coarse_clocks_of_a_timeline() -> Outcome {
     Ok(())
 }
 
-/// Where the kernel's files are hidden, nothing becomes a problem that was none.
+/// Hidden kernel files turn nothing into a problem.
 fn what_is_hidden_is_no_problem(hidden: &str) -> Outcome {
     let _alone = alone();
     let host = report(&mut doctor(User::Myself, &["--json", "--quick"])?)?;
@@ -122,9 +122,9 @@ fn what_is_hidden_is_no_problem(hidden: &str) -> Outcome {
     Ok(())
 }
 
-/// A process that may make no others cannot try what is allowed.
+/// A process that may not create others cannot try what is allowed.
 fn what_cannot_be_tried_is_unknown() -> Outcome {
-    // Of a user who has no other process: those of other tests would count, too.
+    // A user without other processes: those of other tests would count, too.
     const NO_OTHER: &str = "64123";
     let mut command = Command::new("prlimit");
     command.args(["--nproc=1", "setpriv", "--reuid", NO_OTHER, "--clear-groups"]);

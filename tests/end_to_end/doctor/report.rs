@@ -1,4 +1,4 @@
-//! The JSON, read again.
+//! The JSON report, parsed again.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::command::Finished;
 use crate::suite::Broken;
 use crate::workspace;
 
-/// What the doctor has said, which is as the schema says.
+/// The doctor's report, which conforms to the schema.
 pub struct Report(Value);
 
 impl Report {
@@ -50,7 +50,7 @@ impl Report {
         fact.ok_or_else(|| Broken(format!("{key} has no fact {name} {labels:?}\n{:#}", self.0)))
     }
 
-    /// Does a call make a system call, by the oracle?
+    /// Whether a call makes a system call, according to the oracle.
     pub fn falls_back(&self, function: &str, clock: &str) -> Result<bool, Broken> {
         let labels = [("function", function), ("clock", clock)];
         let fact = self.fact("clock-reads", "clock_falls_back", &labels)?;
@@ -58,7 +58,7 @@ impl Report {
         flag.ok_or_else(|| Broken(format!("it is not known who serves {function} {clock}: {fact}")))
     }
 
-    /// What the vDSO's function costs for a clock, in nanoseconds.
+    /// The cost of the vDSO's function for a clock, in nanoseconds.
     pub fn cost(&self, clock: &str) -> Result<f64, Broken> {
         let fact =
             self.fact("clock-reads", "clock_read_ns", &[("clock", clock), ("by", "vdso")])?;

@@ -1,4 +1,4 @@
-//! What is not idle holds the clocks, and is told.
+//! Activity holds the clocks, and is reported.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use crate::needs::Need;
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
 
-/// Waits for somebody outside: the kind, the call, and what it is told to wait for.
+/// Waits for an outside process: the kind, the call, and the reported reason.
 const OUTSIDE: [(&str, &str, &str); 12] = [
     ("named_pipe", "read", "a named pipe that process"),
     ("linked_pipe", "read", "a named pipe that process"),
@@ -44,7 +44,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// A program that is attached waits for a child that it made before, which is outside.
+/// An attached program waits for a child created before, which is outside.
 fn by_a_child() -> Outcome {
     let place = Place::new()?;
     let script = "import subprocess, threading, time
@@ -68,7 +68,7 @@ print('ended', flush=True)";
     place.remove("x")
 }
 
-/// One thread waits for somebody outside, another one for a day.
+/// One thread waits for an outside process, another one for a day.
 fn by_outside(kind: &str, call: &str, why: &str) -> Outcome {
     let place = Place::new()?;
     let python = crate::languages::python()?;
@@ -96,7 +96,7 @@ fn by_outside(kind: &str, call: &str, why: &str) -> Outcome {
     place.remove("x")
 }
 
-/// Waits until the timeline says so of what holds it.
+/// Waits until the timeline reports this about what holds it.
 fn wait_until_held(place: &Place, what: &str, holds: impl Fn(&Hold) -> bool) -> Outcome {
     let is_held = |hold: Option<&Vec<Hold>>| hold.is_some_and(|all| all.iter().any(&holds));
     place.wait_until("x", what, |shown| {
@@ -105,7 +105,7 @@ fn wait_until_held(place: &Place, what: &str, holds: impl Fn(&Hold) -> bool) -> 
     Ok(())
 }
 
-/// One program waits for what somebody outside writes, and another one for a day.
+/// One program waits for input from an outside process, and another one for a day.
 fn by_a_pipe() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &[SKIP])?;
@@ -123,7 +123,7 @@ fn by_a_pipe() -> Outcome {
     let shown = place.show("x")?;
     let skipped = shown.skipping.map(|skipping| skipping.skipped_ns);
     ensure!(skipped == Some(0), "it has leapt all the same: {skipped:?}");
-    // The word comes: nothing holds the clocks any more.
+    // The input comes: nothing holds the clocks any more.
     drop(running.child.stdin.take());
     let ended = running.finish(LIMIT)?;
     ended.expect_code(0)?;
@@ -131,9 +131,9 @@ fn by_a_pipe() -> Outcome {
     place.remove("x")
 }
 
-/// What holds the clocks is told once for each cause, however long it does.
+/// The reason that holds the clocks is reported once for each cause, however long it lasts.
 fn told_once() -> Outcome {
-    /// Longer than it takes until the user is told.
+    /// Longer than it takes until it is reported.
     const HELD: Duration = Duration::from_secs(6);
     let mut command = User::Myself.eigentime(&[SKIP])?;
     command.args(["sh", "-c", "sleep 1d & read word"]);
@@ -149,7 +149,7 @@ fn told_once() -> Outcome {
     ended.ensure(all > 0 && told.len() == all, "not once")
 }
 
-/// A program that runs lets the clocks go on as usual.
+/// While a program runs, the clocks advance as usual.
 fn by_who_runs() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &[SKIP])?;
@@ -173,7 +173,7 @@ fn by_who_runs() -> Outcome {
     Ok(())
 }
 
-/// A connection with somebody outside holds the clocks, unless a grace is given.
+/// A connection with an outside process holds the clocks, unless a grace period is given.
 fn by_a_connection() -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port().to_string();

@@ -40,13 +40,13 @@ pub fn add(suite: &mut Suite) {
     suite.test("library::c::sleep::degraded", &C.needs(), degraded);
 }
 
-/// An error, in nanoseconds; none if it is unbounded.
+/// An error in nanoseconds; none if it is unbounded.
 pub fn error(ended: &Finished, key: &str) -> Result<Option<u64>, Broken> {
     if ended.text(key)? == "unbounded" { Ok(None) } else { ended.number(key).map(Some) }
 }
 
-/// The errors of a reading: those against the kernel's clocks are known, and no further part
-/// makes the sum smaller.
+/// The errors of a reading: those against the kernel's clocks are known, and no further part makes
+/// the sum smaller.
 pub fn expect_errors(ended: &Finished) -> Outcome {
     let monotonic = error(ended, "monotonic_error")?;
     let wall = error(ended, "wall_error")?;
@@ -79,13 +79,13 @@ fn clock_in_timeline(link: Link) -> Outcome {
     ended.ensure(trust.contains("kernel"), "in a timeline the counter says nothing")
 }
 
-/// Every call with what it can't take: a status and a sentence, and no crash.
+/// Every call with invalid arguments: a status and a sentence, and no crash.
 fn misuse(link: Link) -> Outcome {
     let ended = on_host(&compile(&program("misuse.c"), C, link)?)?;
     ended.ensure(ended.output().ends_with("done=0"), "a call took what it should refuse")
 }
 
-/// So many sleeps of so many microseconds.
+/// Makes this many sleeps of this many microseconds.
 fn sleep(link: Link) -> Outcome {
     let program = compile(&example("sleep.c"), C, link)?;
     let ended = on_host_with(&program, &["50", "1000"])?;
@@ -108,7 +108,7 @@ fn sleep_in_timeline(link: Link) -> Outcome {
     ended.ensure(ended.elapsed.as_secs() < 60, "it slept in host time")
 }
 
-/// A processor that there is not is a wish that is not granted.
+/// A request for a nonexistent processor is not granted.
 fn degraded() -> Outcome {
     let program = compile(&example("sleep.c"), C, Link::Shared)?;
     let ended = on_host_with(&program, &["2", "100", "100000"])?;
@@ -169,7 +169,7 @@ fn expect_texts(ended: &Finished, wanted: &[(&str, &str)]) -> Outcome {
     })
 }
 
-/// The child reads and sleeps, has no ticker but can start one; the parent's goes on.
+/// The child reads and sleeps, has no ticker but can start one; the parent's ticker continues.
 fn forked() -> Outcome {
     let ended = on_host(&compile(&program("forked.c"), C, Link::Shared)?)?;
     expect_texts(
@@ -189,13 +189,13 @@ fn forked() -> Outcome {
     ended.ensure(ended.text("message")?.contains("fork"), "it does not say why")
 }
 
-/// No call but the program's own ends a thread that was cancelled.
+/// Only the program's own calls end a cancelled thread.
 fn cancelled(link: Link) -> Outcome {
     let ended = on_host(&compile(&program("cancelled.c"), C, link)?)?;
     expect_texts(&ended, &[("reached", "the end"), ("cancelled", "1")])
 }
 
-/// A million readings take no time where time stands still.
+/// A million readings take no time in a frozen timeline.
 fn frozen() -> Outcome {
     let program = compile(&example("clock.c"), C, Link::Shared)?;
     let mut command = User::Myself.eigentime(&["--date", DATE.0, "--freeze"])?;

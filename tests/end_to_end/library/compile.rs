@@ -1,4 +1,4 @@
-//! Compiles a program as its author would: with warnings, and with what `pkg-config` says.
+//! Compiles a program as its author would: with warnings, and with the flags of `pkg-config`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,14 +19,14 @@ pub enum Language {
     Cpp,
 }
 
-/// How the library gets into the program.
+/// How the library is linked to the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// `libeigentime.so`, found when it starts.
+    /// `libeigentime.so`, found at start.
     Shared,
-    /// `libeigentime.a`, in an executable that needs no library at all.
+    /// `libeigentime.a`, in an executable that needs no shared library.
     Static,
-    /// `libeigentime.a`, watched by the address, leak and undefined-behaviour sanitizers.
+    /// `libeigentime.a`, with the address, leak and undefined-behaviour sanitizers.
     Sanitized,
 }
 
@@ -70,14 +70,14 @@ impl Language {
         [Need::Tool(self.compiler()), Need::Tool("pkg-config")]
     }
 
-    /// The same, and what this way of linking needs of the compiler.
+    /// The same, and the compiler features that this way of linking needs.
     pub fn needs_to(self, link: Link) -> Vec<Need> {
         let [compiler, package] = self.needs();
         let what = format!("{} that can link: {}", self.compiler(), link.flags().join(" "));
         vec![compiler, package, Need::Other(self.links(link), what)]
     }
 
-    /// Tried once: distributions have the sanitizers and the static C library in packages apart.
+    /// Tried once: distributions put the sanitizers and the static C library in separate packages.
     fn links(self, link: Link) -> bool {
         static KNOWN: Mutex<Vec<(&str, Link, bool)>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,17 +97,17 @@ impl Language {
 
 pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// An example of the library's.
+/// An example of the library.
 pub fn example(name: &str) -> PathBuf {
     workspace::root().join("crates/capi/examples").join(name)
 }
 
-/// A program that only the tests have a use for.
+/// A program that only the tests use.
 pub fn program(name: &str) -> PathBuf {
     workspace::sources().join("library").join(name)
 }
 
-/// Compiles a source against what was built.
+/// Compiles a source against the build.
 pub fn compile(source: &Path, language: Language, link: Link) -> Result<Compiled, Broken> {
     compile_against(&workspace::libraries(), source, language, link)
 }
@@ -133,13 +133,13 @@ pub fn compile_against(
             command.arg(flag);
         }
     }
-    // What is in C11 and C++17 is less than POSIX has.
+    // C11 and C++17 contain less than POSIX.
     command.arg("-D_POSIX_C_SOURCE=200809L").arg("-pthread");
     succeed(&mut command)?;
     Ok(Compiled { path })
 }
 
-/// What `pkg-config` says of the package in a folder of libraries.
+/// The flags of `pkg-config` for the package in a folder of libraries.
 pub fn package(libraries: &Path, whole: bool) -> Result<String, Broken> {
     let mut command = Command::new("pkg-config");
     command.env("PKG_CONFIG_PATH", libraries.join("pkgconfig"));
@@ -150,7 +150,7 @@ pub fn package(libraries: &Path, whole: bool) -> Result<String, Broken> {
     succeed(&mut command)
 }
 
-/// What a command prints, if it succeeds.
+/// The output of a command, which must succeed.
 pub fn succeed(command: &mut Command) -> Result<String, Broken> {
     let output = command.output()?;
     if output.status.success() {

@@ -25,7 +25,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("library::cpp::chrono::in_timeline", &CPP.needs(), chrono_in_timeline);
 }
 
-/// What the example waits by each clock, in nanoseconds.
+/// How long the example waits by each clock, in nanoseconds.
 const WAIT: u64 = 20_000_000;
 
 fn chrono(link: Link) -> Outcome {
@@ -56,7 +56,8 @@ fn ticker(link: Link) -> Outcome {
     ended.ensure(refused.contains("1µs") && refused.contains("10µs"), "it does not say why")
 }
 
-/// What is longer than nanoseconds can count is as long as they can, and no wait ends at once.
+/// A duration beyond the range of nanoseconds is as long as they can express, and no wait ends at
+/// once.
 fn lengths(link: Link) -> Outcome {
     let ended = on_host(&compile(&program("lengths.cpp"), CPP, link)?)?;
     ended.ensure(ended.number::<u64>("returned")? == 0, "a wait ended at once")?;

@@ -1,4 +1,4 @@
-//! The headers: each alone, in every standard that it promises to be in.
+//! The headers: each alone, in every standard that it promises to support.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -41,7 +41,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Twice, as it happens when other headers include it; and its initializers in a function.
+/// Includes it twice, as other headers may, and uses its initializers in a function.
 fn compiles(language: Language, standard: &str, header: &str) -> Outcome {
     let mut text = format!("#include <{header}>\n#include <{header}>\nint main(void) {{\n");
     for name in GROWING {
@@ -60,7 +60,7 @@ fn compiles(language: Language, standard: &str, header: &str) -> Outcome {
     };
     let mut command = Command::new(language.compiler());
     command.args(WARNINGS).arg(format!("-std={standard}")).arg(include);
-    // As strict as programs are that include it.
+    // As strict as programs that include it.
     command.args(["-Wconversion", "-Wshadow", "-Wundef", "-fsyntax-only", "-x", of_language]);
     succeed(command.arg(source))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `make install` and `make uninstall`, and a tree that is moved.
+//! `make install` and `make uninstall`, and a relocated tree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ pub fn add(suite: &mut Suite) {
     suite.test("library::installed::refused", &needs, refused);
 }
 
-/// Without what is some hundred megabytes, and has a test of its own.
+/// Runs `make` without the parts of some hundred megabytes, which have a test of their own.
 fn make(target: &str, root: &Path, variables: &[&str]) -> Command {
     let mut command = Command::new("make");
     command.arg("--silent").arg("--directory").arg(workspace::root()).arg(target);
     command.arg(format!("DESTDIR={}", root.display())).arg("REPORT=no").args(variables);
-    // Of whoever runs the tests by `make`.
+    // These come from running the tests with `make`.
     command.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     command
 }
 
-/// A program is compiled and run with what was installed, after the tree was moved.
+/// A program is compiled and run with the installed library, after the tree was moved.
 fn used(variables: &[&str], libraries: &str) -> Outcome {
     let scratch = workspace::scratch()?;
     let (first, second) = (scratch.join("first place"), scratch.join("second"));

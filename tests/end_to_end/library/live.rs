@@ -1,5 +1,5 @@
-//! The library's clocks in a program whose time is changed while it runs: they are the kernel's at
-//! every reading, whatever happens to those.
+//! The library's clocks in a program whose time is changed while it runs: they equal the kernel's
+//! at every reading, whatever happens to these.
 
 use std::process::Command;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::compile::{Compiled, Language, Link, compile, program};
 use super::place::Place;
 use rustix::time::ClockId;
 
-/// Twelve hours, which nothing else here takes.
+/// Twelve hours, which no other difference here reaches.
 const FAR_NS: i128 = 12 * 3600 * 1_000_000_000;
 
 /// Adds the tests.
@@ -29,7 +29,7 @@ fn watch() -> Result<Compiled, Broken> {
     compile(&program("watch.c"), Language::C, Link::Shared)
 }
 
-/// A reading that agrees with the kernel's clocks around it.
+/// Returns a reading that agrees with the kernel's clocks around it.
 fn look(session: &mut Session) -> Result<Snapshot, Broken> {
     let snapshot = session.snapshot()?;
     for clock in ["outside", "wall_outside"] {
@@ -39,7 +39,7 @@ fn look(session: &mut Session) -> Result<Snapshot, Broken> {
     Ok(snapshot)
 }
 
-/// On the host and, at its next reading, in a timeline, and back.
+/// On the host, then from its next reading in a timeline, and back.
 fn attached_and_detached() -> Outcome {
     let (place, program) = (Place::new()?, watch()?);
     let mut command = place.outside(&program.path);
@@ -63,7 +63,7 @@ fn attached_and_detached() -> Outcome {
     let detached = look(&mut session)?;
     let ahead = detached.ns("wall")? - host_ns(ClockId::Realtime);
     ensure!(ahead < FAR_NS / 2, "{ahead} ns ahead of the host");
-    // The counter is measured again, at readings a second and more apart.
+    // The counter is measured again, at readings a second or more apart.
     let begin = Instant::now();
     while look(&mut session)?.ns("counts")? == 0 {
         ensure!(begin.elapsed() < LIMIT, "the counter is not read any more");

@@ -1,4 +1,4 @@
-//! A program with the library before it does what it does without, only on time.
+//! A program with the preloaded library behaves as without, only with better timing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::workspace;
 /// The longest of them sleeps for three seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What must not be told apart, but by a clock.
+/// Behaviour that must be the same except for the clock.
 const SAME: [&str; 13] = [
     "answers",
     "interrupted",
@@ -34,7 +34,7 @@ const SAME: [&str; 13] = [
     "storm",
 ];
 
-/// Those that wait on time: half a dozen times closer than the kernel, and more.
+/// Waits that end on time: at least half a dozen times closer than with the kernel.
 const PRECISE: [&str; 13] = [
     "nanosleep",
     "nanosleep_null",
@@ -50,13 +50,13 @@ const PRECISE: [&str; 13] = [
     "poll",
     "ppoll",
 ];
-/// And those that are left to the kernel.
+/// Waits that are left to the kernel.
 const LEFT: [&str; 3] = ["until_date", "pselect_mask", "poll_pipe"];
 
-/// How many times smaller the miss of an undisturbed millisecond must be.
+/// By which factor the error of an undisturbed millisecond must be smaller.
 const CLOSER: f64 = 5.0;
 
-/// What the clock may be off by, in nanoseconds: a hundred times what it says of itself.
+/// The permitted error of the clock, in nanoseconds: a hundred times its own estimate.
 const OFF: i64 = 5_000;
 
 /// Adds the tests.
@@ -127,8 +127,8 @@ fn same_output(native: &Finished, with: &Finished) -> Outcome {
     Ok(())
 }
 
-/// A filter is there before the program starts: it is in a sandbox that forbids what the
-/// library's start must then do without.
+/// A filter exists before the program starts: it is in a sandbox that forbids calls without which
+/// the library must then start.
 fn under_a_filter() -> Outcome {
     let library = workspace::preload_library();
     ensure_library(&library)?;
@@ -210,7 +210,7 @@ fn settings() -> Outcome {
     ended.ensure(ended.errors == expected, format_args!("not {expected:?}"))
 }
 
-/// There is no loader to load it.
+/// No loader can load it.
 fn static_program() -> Outcome {
     let path = Program::Preload.path(Build::Static);
     let (native, with) = (
@@ -220,7 +220,7 @@ fn static_program() -> Outcome {
     same_output(&native, &with)
 }
 
-/// A program that people have, and what it says with the library as without.
+/// A common program, and its output, which is the same with the library as without.
 #[derive(Clone, Copy)]
 struct Real {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! What the libraries show to a linker: what the header declares, and nothing else.
+//! The symbols that the libraries export: only those that the header declares.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ fn exported(library: &str, which: &str) -> Outcome {
     Ok(())
 }
 
-/// The functions of the header: names before a bracket, outside of comments.
+/// The functions of the header: names before a parenthesis, outside of comments.
 fn declared() -> Result<BTreeSet<String>, Broken> {
     let header = fs::read_to_string(workspace::headers().join("eigentime.h"))?;
     let mut code = String::new();

@@ -1,5 +1,5 @@
-//! Programs in one timeline read the same clocks: what one reads lies between what
-//! another reads before and after, whoever joined how, and whatever is being changed.
+//! Programs in one timeline read the same clocks: one program's reading lies between another's
+//! readings before and after, however they joined, and whatever is being changed.
 
 use std::fs;
 use std::process::{ChildStdin, Stdio};
@@ -13,12 +13,12 @@ use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::FUTURE;
 
-/// How exactly the clocks must be shown to agree, in host time.
+/// How closely the clocks must be shown to agree, in host time.
 const AGREE_NS: f64 = 1000.0;
-/// When a busy machine is asked for what it has measured so far.
+/// When a busy machine is asked for its measurements so far.
 const ENOUGH: Duration = Duration::from_secs(15);
 const LIMIT: Duration = Duration::from_secs(40);
-/// Clocks whose readings bound each other, and those that stand for a tick.
+/// Clocks whose readings bound each other, and those that advance in ticks.
 const FINE: [u32; 5] = [0, 1, 4, 7, 11];
 const COARSE: [u32; 2] = [5, 6];
 
@@ -31,7 +31,7 @@ const SETTINGS: [(&str, &[&str], f64); 6] = [
     ("frozen", &["--freeze"], 1.0),
 ];
 
-/// The changes while two programs compare; with these each clock only goes forward.
+/// The changes while two programs compare; with these, each clock only moves forward.
 pub const CHANGES: [&[&str]; 8] = [
     &["set", "x", "--rate", "10"],
     &["leap", "x", "1h"],
@@ -61,7 +61,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("named::agreement::while_the_clocks_change", &needs, agree_through_changes);
 }
 
-/// How wide the range may be in which the difference lies, in what is to be told.
+/// The widest permitted range of the difference, as a multiple of what must be told apart.
 const WIDEST: i64 = 20;
 
 /// Two programs that compare their clocks.
@@ -102,8 +102,8 @@ fn agree(user: User, options: &[&str], rate: f64) -> Outcome {
     for clock in FINE {
         let low: i64 = ended.number(&format!("low_{clock}"))?;
         let high: i64 = ended.number(&format!("high_{clock}"))?;
-        // The middle is the estimate; how wide it is depends on where the scheduler has
-        // put the two programs.
+        // The middle is the estimate; the width depends on where the scheduler has put the two
+        // programs.
         let (middle, width) = (low.midpoint(high), high - low);
         ended.ensure(
             middle.abs() <= limit_ns && width <= WIDEST * limit_ns,

@@ -1,5 +1,5 @@
-//! An anchor is a pair of instants on which the host's wall clock and the timeline's
-//! agree. Whoever starts with the same pair, anywhere and at any time, has the same clock.
+//! An anchor is a pair of instants at which the host's wall clock and the timeline's agree.
+//! Timelines started with the same pair have the same clock, anywhere and at any time.
 
 use rustix::time::ClockId;
 
@@ -79,7 +79,7 @@ fn read(session: &mut Session) -> Result<(i128, i128, i128), Broken> {
     Ok((before, snapshot.ns("vdso_0")?, host_ns(ClockId::Realtime)))
 }
 
-/// The reading is what the pair and the rate say.
+/// The reading follows from the pair and the rate.
 fn expect_formula(reading: (i128, i128, i128), host: i128, rate: i128) -> Outcome {
     let (before, wall, after) = reading;
     let at = |now: i128| VIRTUAL.1 * NS_PER_S + (now - host) * rate / 1000;
@@ -109,7 +109,7 @@ fn follows(ahead: i128, options: &[&str], rate: i128, named: bool) -> Outcome {
     };
     let mut first = start("x")?;
     expect_formula(read(&mut first)?, host, rate)?;
-    // Started at another moment, and the same all the same.
+    // Started at another moment, with the same result.
     let mut second = start("y")?;
     for session in [&mut second, &mut first] {
         expect_formula(read(session)?, host, rate)?;
@@ -139,7 +139,7 @@ fn atomic_time() -> Outcome {
     Ok(())
 }
 
-/// An anchor is where a timeline starts; changes are made from there.
+/// An anchor is where a timeline starts; changes apply from there.
 fn goes_on() -> Outcome {
     let place = Place::new()?;
     let (pair, host) = pair(-3600);

@@ -1,4 +1,4 @@
-//! What `ctl` tells: clocks on both sides, members, the calls they wait in and until when;
+//! The output of `ctl`: clocks on both sides, members, the calls in which they wait and until when;
 //! for people and as JSON.
 
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::FUTURE;
 
 const NS_PER_S: i128 = 1_000_000_000;
-/// Those of the clocks that can be read here, too.
+/// The clocks that can be read here, too.
 const HOST_CLOCKS: [(&str, ClockId); 4] = [
     ("realtime", ClockId::Realtime),
     ("monotonic", ClockId::Monotonic),
@@ -26,10 +26,10 @@ const HOST_CLOCKS: [(&str, ClockId); 4] = [
     ("boottime", ClockId::Boottime),
 ];
 
-/// A day, as the programs wait for it.
+/// A day, for which the programs wait.
 const WAIT_MS: i128 = 86_400_000;
 
-/// A wait, and what is shown of it: the call that the kernel sees and the clock.
+/// A wait, and its reported call (as the kernel sees it) and clock.
 const WAITS: [(&str, &str, &str); 8] = [
     ("nanosleep", "nanosleep", "monotonic"),
     ("poll", "poll", "monotonic"),
@@ -61,7 +61,7 @@ pub fn add(suite: &mut Suite) {
     test("a_call_about_to_be_made", about_to_be_made);
 }
 
-/// Both sides of every clock, and between what was read around it.
+/// Both sides of every clock lie between the readings before and after.
 fn clocks() -> Outcome {
     let place = Place::new()?;
     let program = User::Myself.program(Program::Reads, Build::Dynamic)?;
@@ -117,7 +117,7 @@ fn waiter(wait: &str, call: &str, clock: &str) -> Outcome {
     let wait_ns = WAIT_MS * 1_000_000;
     let (least, most) = (before.virtual_ns(clock)? + wait_ns, shown.virtual_ns(clock)? + wait_ns);
     ensure!(
-        // A wait for a time is counted from when the program calls.
+        // A wait for a duration counts from when the program calls.
         (least..=most + NS_PER_S / 100).contains(&until.at_ns.into()),
         "it is shown to end at {}, not {least} to {most}",
         until.at_ns
@@ -155,7 +155,7 @@ fn for_people() -> Outcome {
         ensure!(text.lines().any(|line| line.starts_with(clock)), "no {clock} in\n{text}");
     }
     place.done(&["freeze", "x"])?;
-    // A thread that looks at the new map runs for a moment.
+    // A thread that reads the new map runs for a moment.
     place.wait_until("x", "it sleeps again", |shown| shown.waits(pid, &[]))?;
     let text = place.done(&["show", "x"])?;
     for words in ["timeline x: frozen, rate 10", "never on the host"] {
@@ -259,12 +259,12 @@ fn threads() -> Outcome {
     place.remove("x")
 }
 
-/// A thread that is stopped before its call is not said to wait in it.
+/// A thread that is stopped before its call is not reported as waiting in it.
 fn about_to_be_made() -> Outcome {
     const LOOKS: usize = 200;
     let place = Place::new()?;
     let program = User::Myself.program(Program::Steady, Build::Dynamic)?;
-    // Most of its time goes by in stops.
+    // It spends most of its time in stops.
     let mut command = place.run("x", &["--rate", "1000", "--no-rewrite"])?;
     command.arg(program).args(["after", "0"]).stdin(Stdio::piped());
     let mut running = start(&mut command)?;

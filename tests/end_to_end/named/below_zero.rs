@@ -1,5 +1,5 @@
-//! Clocks that stand far from the host's when a saved timeline goes on: a monotonic clock
-//! below this host's uptime, for which the kernel has no offset, or far above it.
+//! Clocks that are far from the host's when a saved timeline continues: a monotonic clock below
+//! this host's uptime, for which the kernel has no offset, or far above it.
 
 use serde_json::json;
 
@@ -14,11 +14,11 @@ use crate::timeline::{HOST, Pace, TENFOLD, ms};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// Where the monotonic clocks stood: just after boot, and after a century.
+/// The saved monotonic clocks: just after boot, and after a century.
 const STOOD: [(&str, i64); 2] =
     [("five_seconds", 5_000_000_000), ("a_century", 3_155_760_000 * 1_000_000_000)];
 
-/// Waits for an instant of these clocks, and for a time.
+/// Waits for an instant of these clocks, and for a duration.
 const WAITS: [(&str, (i64, i32)); 10] = [
     ("nanosleep", (0, 0)),
     ("poll", (0, 0)),

@@ -1,4 +1,4 @@
-//! The public protocol of a timeline's socket, and what `eigentime ctl` makes of it.
+//! The public protocol of a timeline's socket, and how `eigentime ctl` uses it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -35,7 +35,7 @@ pub fn add(suite: &mut Suite) {
     test("a_thousand_callers", a_thousand);
     test("whoever_does_not_read_misses_events", does_not_read);
     test("a_caller_that_hangs_up_is_forgotten", hangs_up);
-    // Beside others on the processor, its programs would take too long.
+    // Next to other tests on the processor, its programs would take too long.
     let needs = [Need::Tool("chrt"), Need::Tool("taskset")];
     suite.test_alone("named::control::whoever_is_told_of_is_shown", &needs, told_and_shown);
 }
@@ -72,14 +72,14 @@ impl Caller {
         Ok(answer)
     }
 
-    /// The code of the error.
+    /// Returns the code of the error.
     pub(super) fn refused(&mut self, method: &str, params: &Value) -> Result<String, Broken> {
         let answer = self.call(method, params)?;
         let code = answer["error"]["code"].as_str().map(str::to_owned);
         code.ok_or_else(|| Broken(format!("{method} {params} was answered {answer}")))
     }
 
-    /// The next event of that name.
+    /// Returns the next event of that name.
     fn event(&mut self, name: &str) -> Result<Value, Broken> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
@@ -92,7 +92,7 @@ impl Caller {
     }
 }
 
-/// It is what the schema says.
+/// Fails unless a value conforms to the schema.
 fn valid(value: &Value, defined: &str) -> Outcome {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         let kept = include_str!("../../../docs/guide/control.schema.json");
@@ -119,7 +119,7 @@ fn made_first() -> Outcome {
     let dated = run(place.run("x", &[])?.args(["date", "-u", "+%FT%T"]), PATIENCE)?;
     dated.expect_code(0)?;
     ensure!(dated.output() == "2038-01-19T03:14:07", "{}", dated.output());
-    // The clocks run from the beginning, and do not begin again with a program.
+    // The clocks run from the beginning, and do not restart with a program.
     place.done(&["thaw", "x", "--rate", "1000"])?;
     let before = place.show("x")?.clocks[0].virtual_ns;
     run(place.run("x", &[])?.arg("true"), PATIENCE)?.expect_code(0)?;
@@ -130,7 +130,7 @@ fn made_first() -> Outcome {
 
 fn made_once() -> Outcome {
     let place = Place::new()?;
-    // It keeps nothing of its caller's open.
+    // It keeps none of its caller's descriptors open.
     let mut create = place.outside("sh");
     create.args(["-c", r#"made=$("$0" ctl create x 2>&1) && echo "$made""#]);
     run(create.arg(User::Myself.binary()?), PATIENCE)?.expect_code(0)?;
@@ -154,7 +154,7 @@ fn waits_for_an_instant() -> Outcome {
     let waited = caller.call("wait", &json!({ "for": "5m" }))?;
     let passed = waited["virtual_ns"].as_i64().unwrap_or(0) - began;
     ensure!(passed >= 300_000_000_000, "it waited for {passed} ns");
-    // A leap ends it, and while the clocks stand still it gives up.
+    // A leap ends it, and it gives up while the clocks are frozen.
     place.done(&["freeze", "x"])?;
     let late = caller.call("wait", &json!({ "for": "1d", "timeout": "50ms" }))?["error"].take();
     ensure!(late["code"] == "timeout", "{late}");
@@ -182,7 +182,7 @@ fn waits_for_programs() -> Outcome {
     misspelt.ensure(misspelt.errors.contains("'clock_nanoslep'\nhelp:"), "it is not refused")?;
     place.done(&["wait", "x", "--joined", &pid])?;
     place.done(&["wait", "x", "--idle"])?;
-    // This process has joined nothing; one that has ended is not waited for.
+    // This process has not joined; one that has ended is not waited for.
     let own = std::process::id();
     let stranger = place.ctl(&["wait", "x", "--joined", &own.to_string(), "--timeout", "20ms"])?;
     stranger.expect_code(1)?;
@@ -209,7 +209,7 @@ fn waits_for_programs() -> Outcome {
     place.remove("x")
 }
 
-/// Starting a program is no wait of it, however long that takes.
+/// Starting a program does not count as its wait, however long it takes.
 fn still_starting() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "x"])?;
@@ -229,7 +229,7 @@ fn still_starting() -> Outcome {
     place.remove("x")
 }
 
-/// An executable file that nobody can open before its lease is given up.
+/// An executable file that no process can open before its lease is released.
 fn leased(bytes: &[u8]) -> Result<File, Broken> {
     let mut written = File::from(memfd_create("program", MemfdFlags::CLOEXEC)?);
     written.write_all(bytes)?;
@@ -242,7 +242,7 @@ fn leased(bytes: &[u8]) -> Result<File, Broken> {
 fn lease(file: &File, kind: i32) -> Outcome {
     /// As in fcntl.h.
     const F_SETSIG: i32 = 10;
-    // The signal that calls a lease back is one that is ignored.
+    // The signal that breaks a lease is one that is ignored.
     for (command, argument) in [(F_SETSIG, libc::SIGURG), (libc::F_SETLEASE, kind)] {
         // SAFETY: both take a number.
         nix::errno::Errno::result(unsafe { libc::fcntl(file.as_raw_fd(), command, argument) })?;
@@ -287,7 +287,8 @@ fn tells() -> Outcome {
     caller.event("removed").map(drop)
 }
 
-/// Also where a member hardly gets on between both: on a processor that another program keeps busy.
+/// The event and `show` agree, even if a member hardly runs in between: on a processor that another
+/// program keeps busy.
 fn told_and_shown() -> Outcome {
     const STARTS: usize = 3;
     const BUSY: &[&str] = &["--cpu-list", "0", "sh", "-c", "while :; do :; done"];
@@ -327,7 +328,7 @@ fn answers() -> Outcome {
     let annotations = json!({ "io.eigentime.timeline": "x", "io.eigentime.existing": "true" });
     let environment = json!({ "EIGENTIME_TIMELINE": "x", "EIGENTIME_EXISTING": "true" });
     ensure!(join["annotations"] == annotations && join["environment"] == environment, "{join}");
-    // Several at once, of which one is half there at first.
+    // Several requests at once, the last of which is incomplete at first.
     caller.0.get_mut().write_all(b"{\"id\":1,\"method\":\"freeze\",\"of tomorrow\":1}\n{\"id\"")?;
     caller.say(r#":[2],"method":"save"}"#)?;
     let (frozen, saved) = (caller.hear()?, caller.hear()?);
@@ -365,11 +366,11 @@ fn answers() -> Outcome {
     place.remove("x")
 }
 
-/// Most of them say nothing, or half a request, and all others are answered.
+/// Most of them send nothing, or half a request, and all others are answered.
 fn a_thousand() -> Outcome {
     const CALLERS: usize = 1000;
     let place = Place::new()?;
-    // Whatever the caller's own limit is.
+    // Independent of the caller's own limit.
     let mut limited = place.outside("prlimit");
     limited.arg("--nofile=64:").arg(User::Myself.binary()?).args(["ctl", "create", "x"]);
     run(&mut limited, PATIENCE)?.expect_code(0)?;
@@ -408,7 +409,7 @@ fn does_not_read() -> Outcome {
     for caller in [&mut watcher, &mut silent] {
         caller.call("watch", &json!({}))?;
     }
-    // Until more waits to be read than is kept.
+    // Until more events are unread than are kept.
     const CHANGES: usize = 1500;
     for number in 0..CHANGES {
         let changed = caller.call("set", &json!({ "rate": 1 + number % 2 }))?;
@@ -423,12 +424,12 @@ fn does_not_read() -> Outcome {
             _ => return Err(Broken(format!("it is told {event}"))),
         }
         if told % 100 == 0 {
-            // What comes after a gap tells of it.
+            // The first event after a gap reports it.
             caller.call("set", &json!({ "rate": 3 }))?;
         }
     };
     ensure!(lost > 0 && told > 0, "{told} were told, {lost} were lost");
-    // Nor does it hold up the end of the members, for which whoever ends them waits.
+    // It does not delay the end of the members either, for which the process that ends them waits.
     let mut member = sleeper(&place)?;
     place.done(&["wait", "x", "--joined", &member.child.id().to_string()])?;
     place.done(&["rm", "x", "--force"])?;
@@ -446,7 +447,7 @@ fn hangs_up() -> Outcome {
     let mut caller = Caller::new(&place)?;
     caller.say(r#"{"method":"wait","params":{"idle":true,"timeout":"1h"}}"#)?;
     drop(caller);
-    // Who writes no more, and reads on.
+    // A client that writes no more, and continues to read.
     let mut last = Caller::new(&place)?;
     last.say(r#"{"method":"wait","params":{"for":"50ms"}}"#)?;
     last.0.get_mut().shutdown(std::net::Shutdown::Write)?;

@@ -1,5 +1,4 @@
-//! A name makes a timeline once; whoever uses the name after that joins it, until it
-//! is removed.
+//! The first use of a name makes a timeline, and later uses join it, until it is removed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -60,7 +59,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// A member that only sleeps.
+/// Starts a member that only sleeps.
 pub fn sleeper(place: &Place, name: &str, options: &[&str]) -> Result<Running, Broken> {
     let mut command = place.run(name, options)?;
     start(command.args(["sleep", "86400"]).stdin(Stdio::null()))
@@ -83,7 +82,7 @@ fn joined_and_kept(user: User) -> Outcome {
     session.finish()?;
     ensure!(place.names() == ["x"], "after its last member there are {:?}", place.names());
     place.remove("x")?;
-    // Nothing of it is left: the same name means another timeline now.
+    // Nothing of it is left: the same name now means another timeline.
     place.make("x", &[])?;
     let host = place.show("x")?;
     let apart = host.clock("realtime")?;
@@ -112,7 +111,8 @@ fn status() -> Outcome {
     }
     run(place.run("x", &[])?.arg("/no/such/program"), STUCK)?.expect_code(127)?;
     place.remove("x")?;
-    // One that cannot be started keeps no output of its caller's open, though the timeline stays.
+    // A program that cannot be started keeps no output of its caller open, though the timeline
+    // stays.
     for (program, status) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
         let ended = run(place.run("x", &[])?.arg(program), STUCK)?;
         ended.expect_code(status)?;
@@ -122,7 +122,7 @@ fn status() -> Outcome {
     Ok(())
 }
 
-/// What is to join, and finds nothing, makes nothing.
+/// `--existing` joins, and makes nothing if there is no timeline.
 fn only_existing() -> Outcome {
     let place = Place::new()?;
     let program = || -> Result<Finished, Broken> {
@@ -187,7 +187,7 @@ fn eight_at_once() -> Outcome {
     place.remove("x")
 }
 
-/// Who finds the socket that a killed supervisor left.
+/// The command that finds the socket left by a killed supervisor.
 enum Found {
     ByRun,
     ByList,
@@ -243,7 +243,7 @@ fn open_directory() -> Outcome {
     place.expect_nobody()
 }
 
-/// What the variable is refused for; an empty one is as if it were not set.
+/// Values of the variable that are refused; an empty one counts as unset.
 fn runtime_directory() -> Outcome {
     let place = Place::new()?;
     let with = |directory: &str| -> Result<Finished, Broken> {
@@ -296,7 +296,7 @@ fn rm_ends_members() -> Outcome {
     Ok(())
 }
 
-/// Whoever removes a timeline is told that it is gone, and it is gone then.
+/// `ctl rm` reports that the timeline is gone, and then it is.
 fn rm_answers() -> Outcome {
     let place = Place::new()?;
     for round in 0..20 {
@@ -316,8 +316,8 @@ fn rm_answers() -> Outcome {
     place.expect_nobody()
 }
 
-/// Made again as soon as it is removed, it is another timeline, which what the removed
-/// one still has to do does not harm.
+/// A name can be reused as soon as its timeline is removed: the new timeline is another one, and
+/// the cleanup of the removed one does not harm it.
 fn free_at_once() -> Outcome {
     let place = Place::new()?;
     for round in 0..200 {
@@ -325,7 +325,7 @@ fn free_at_once() -> Outcome {
         let found = place.ctl(&["show", "x"])?;
         let there = found.status.code() == Some(0);
         found.ensure(there, format_args!("round {round}: just made, it is not there"))?;
-        // What it answers has a test of its own.
+        // Its answer has a test of its own.
         place.ctl(&["rm", "x"])?;
     }
     place.expect_nobody()

@@ -1,4 +1,4 @@
-//! `ctl set --date` and `--offset` move the wall clock, back and forth, and no other.
+//! `ctl set --date` and `--offset` move only the wall clock, in both directions.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::suite::{Outcome, Suite};
 use crate::timeline::{FUTURE, PAST};
 
 const NS_PER_S: i128 = 1_000_000_000;
-/// What the host's clocks may be slewed by, and a tick.
+/// The most by which the host's clocks may be slewed, plus a tick.
 const SLACK_NS: i128 = 20_000_000;
 
 const SETTINGS: [(&str, &[&str], i128); 3] =
@@ -35,8 +35,8 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Snapshots around `ctl set`, and that only the wall clocks moved otherwise than by
-/// what passed.
+/// Takes snapshots around `ctl set`, and checks that all clocks but the wall clocks moved by the
+/// elapsed time.
 fn around(
     options: &[&str],
     rate: i128,

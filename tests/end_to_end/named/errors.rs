@@ -1,14 +1,14 @@
-//! What cannot be done is said, with what would help, and changes nothing.
+//! Failures are reported together with a remedy, and change nothing.
 
 use super::place::Place;
 use crate::ensure;
 use crate::suite::{Outcome, Suite};
 
-/// Exit status when it was not done, and when the words make no sense.
+/// The exit status of a failed command, and that of a usage error.
 const NOT_DONE: i32 = 1;
 const USAGE: i32 = 125;
 
-/// What is asked of a timeline `x`, and what must be said.
+/// Commands for a timeline `x`, and the expected messages.
 const REFUSED: [(&str, &[&str], i32, &[&str]); 18] = [
     ("leap_back", &["leap", "x", "-1h"], NOT_DONE, &["goes forward", "help:", "--date"]),
     ("leap_back_first", &["leap", "-1h", "x"], NOT_DONE, &["goes forward"]),
@@ -35,7 +35,7 @@ const REFUSED: [(&str, &[&str], i32, &[&str]); 18] = [
     ("unknown_option", &["freeze", "x", "--hard"], USAGE, &["--hard"]),
 ];
 
-/// Whatever takes a name.
+/// All commands that take a name.
 const COMMANDS: [&[&str]; 7] = [
     &["show"],
     &["set", "--rate", "2"],
@@ -79,7 +79,7 @@ fn refused(words: &[&str], code: i32, says: &[&str]) -> Outcome {
     place.remove("x")
 }
 
-/// The command with a name where it takes one.
+/// Returns the command, with a name where it takes one.
 fn with_name<'a>(words: &[&'a str], name: &'a str) -> Vec<&'a str> {
     [&words[..1], &[name], &words[1..]].concat()
 }

@@ -1,8 +1,8 @@
-//! Everything that waits follows a change: armed before it, it ends when the clock that
-//! it waits on has come to its end by the new map.
+//! All waits follow a change: armed before it, a wait ends when its clock has reached the end by
+//! the new map.
 //!
-//! One change is made while programs wait in every way there is, each in one, all in
-//! the same timeline; and each way has a test that looks at how its wait ended.
+//! One change is made while programs wait in every possible way, each in one way, all in the same
+//! timeline; each way has a test that examines how its wait ended.
 
 mod scenario;
 
@@ -21,33 +21,33 @@ use crate::waits::{calls_present, needs_of, table};
 use scenario::{Bounds, SCENARIOS, Scenario};
 use table::{CALLS, Call, Clock};
 
-/// What comes after all is done, on a busy machine.
+/// How long the end may take after everything is done, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// What is waited beyond the latest end, so that a late one can be told from none.
+/// How long to wait beyond the latest end, to distinguish a late end from none.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The programs that live in a timeline of their own inside the one that is changed.
+/// Programs in a timeline of their own inside the one that is changed.
 const INSIDE: &str = "inside";
 
-/// The programs that are traced for their whole life.
+/// Programs that are traced for their whole life.
 const TRACED: &str = "traced";
 
-/// The programs whose supervisor is killed while they wait, before the change.
+/// Programs whose supervisor is killed while they wait, before the change.
 const KILLED: &str = "killed";
 
-/// Those whose timeline another supervisor takes over meanwhile.
+/// Programs whose timeline another supervisor takes over meanwhile.
 const ADOPTED: &str = "adopted";
 
-/// Through which changes they wait: one of all clocks, and one of the wall clock alone.
+/// The changes during their waits: one of all clocks, and one of the wall clock alone.
 const REPLACED: [(&str, [&str; 2]); 2] =
     [(KILLED, ["leap", "set_date"]), (ADOPTED, ["faster", "wall_frozen_set_date"])];
 
-/// Where a program stays while a timer runs.
+/// Where a program waits while a timer runs.
 const ENDLESS: [&str; 4] = ["rt_sigtimedwait", "read", "poll", "ppoll"];
 
-/// Not here: what ends for another reason than its timeout, what can't count to a day,
-/// and sockets' timeouts, which the kernel keeps in ticks of the host.
+/// Excludes calls that end for another reason than their timeout, those that can't count to a day,
+/// and socket timeouts, which the kernel keeps in ticks of the host.
 fn concerns(call: &Call) -> bool {
     let other = ["libc_usleep", "recvmmsg", "so_rcvtimeo", "so_sndtimeo"];
     call.clock == Clock::Virtual && !call.name.ends_with("_ready") && !other.contains(&call.name)
@@ -109,11 +109,11 @@ fn add_group(
     }
 }
 
-/// All ways to wait through one change. The first test that asks makes it happen.
+/// All ways to wait during one change. The first test that asks makes the change.
 struct Group {
-    /// With which the timeline is made.
+    /// The options with which the timeline is made.
     made_with: &'static [&'static str],
-    /// With which programs join.
+    /// The options with which programs join.
     options: &'static [&'static str],
     /// What happens before the change.
     before: fn(&Place) -> Outcome,
@@ -203,7 +203,7 @@ impl Group {
 fn check_answer(call: &Call, wait_ms: u64, ended: &Finished) -> Outcome {
     let answer: (i64, i32) = (ended.number("ret")?, ended.number("errno")?);
     let holds = if call.name.ends_with("_interval") {
-        // Four periods are waited for; a leap may lead over more than that at once.
+        // Four periods are awaited; a leap may skip more than that at once.
         let most = 4.0 * ended.number::<f64>("mono_ms")? / wait_ms as f64;
         (4.0..=most).contains(&(answer.0 as f64))
     } else {
@@ -212,7 +212,7 @@ fn check_answer(call: &Call, wait_ms: u64, ended: &Finished) -> Outcome {
     ended.ensure(holds, format_args!("ret and errno {answer:?}, not {:?}", call.answer))
 }
 
-/// Nothing but the command that everybody knows.
+/// Uses only the ordinary `sleep` command.
 fn sleep_a_day() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &[])?;

@@ -1,4 +1,4 @@
-//! A timeline that ends with whoever has made it: `eigentime ctl create --hold`.
+//! A timeline that ends with the process that made it: `eigentime ctl create --hold`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +33,7 @@ pub fn add(suite: &mut Suite) {
     test("continued_from_standard_input", continued);
 }
 
-/// The command, whose temporary files are in the place, too.
+/// Starts the command, whose temporary files are in the place, too.
 fn hold(place: &Place, options: &[&str]) -> Result<Child, Broken> {
     let mut command = place.outside(User::Myself.binary()?);
     command.args(["ctl", "create", "--hold", "--json"]).args(options);
@@ -41,7 +41,7 @@ fn hold(place: &Place, options: &[&str]) -> Result<Child, Broken> {
     Ok(command.spawn()?)
 }
 
-/// The line by which it says that the timeline is there.
+/// The line that reports that the timeline exists.
 fn told(holder: &mut Child) -> Result<Value, Broken> {
     let mut line = String::new();
     let out = holder.stdout.as_mut().ok_or_else(|| Broken("it has no output".to_owned()))?;
@@ -81,7 +81,7 @@ fn ends_by_a_signal() -> Outcome {
     Ok(())
 }
 
-/// Also if they come at its very end.
+/// The timeline ends even if signals arrive at its very end.
 fn ends_whatever_signals_come() -> Outcome {
     for _ in 0..20 {
         let place = Place::new()?;
@@ -168,7 +168,7 @@ fn private_without_a_directory() -> Outcome {
     says("help: set TMPDIR to a directory that you may write to")
 }
 
-/// What is read of standard input is the saved document, and nothing behind it.
+/// The command reads the saved document from standard input, and nothing after it.
 fn continued() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "y", "--date", "2038-01-19T00:00:00Z", "--freeze"])?;

@@ -1,5 +1,5 @@
-//! With `--keep-running`, programs outlive the supervisor of their timeline: another takes its place,
-//! and all that waits, or is made to wait meanwhile, goes on by the same clocks.
+//! With `--keep-running`, programs outlive the supervisor of their timeline: another replaces it,
+//! and all waits, including those begun meanwhile, continue on the same clocks.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -22,14 +22,14 @@ use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::FUTURE;
 use crate::workspace;
 
-/// How often a supervisor is killed at a random moment, unless that is set.
+/// How often a supervisor is killed at a random moment, by default.
 const ROUNDS: u32 = 30;
 const SET_BY: &str = "EIGENTIME_KILLING_ROUNDS";
 
-/// All of a test.
+/// The limit for a whole test.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Between two of them at most.
+/// The longest pause between two kills.
 const MOMENTS: Duration = Duration::from_millis(60);
 
 /// Adds the tests.
@@ -66,7 +66,7 @@ pub fn add(suite: &mut Suite) {
     test("joined_by_another_image", &needs, joined_by_another_image);
 }
 
-/// Kills the supervisor, and waits until another answers.
+/// Kills the supervisor, and waits until another one answers.
 pub fn kill_supervisor(place: &Place) -> Outcome {
     let former = place.show("x")?.supervisor;
     let ends = Watch::new(former)?;
@@ -75,15 +75,15 @@ pub fn kill_supervisor(place: &Place) -> Outcome {
     place.wait_until("x", "another supervisor", |shown| shown.supervisor != former).map(drop)
 }
 
-/// Names an `eigentime` that was built with another image, as another version has: all its code lies
-/// elsewhere.
+/// Names an `eigentime` built with another image, as in another version: all its code has other
+/// addresses.
 const OTHER: &str = "EIGENTIME_OTHER_BIN";
 
 fn other_binary() -> Option<PathBuf> {
     std::env::var_os(OTHER).map(PathBuf::from)
 }
 
-/// Lets another supervisor take the timeline over.
+/// Makes another supervisor take the timeline over.
 pub fn adopt(place: &Place) -> Outcome {
     let former = place.show("x")?.supervisor;
     let ends = Watch::new(former)?;
@@ -93,7 +93,7 @@ pub fn adopt(place: &Place) -> Outcome {
     Ok(())
 }
 
-/// Also before anything has joined.
+/// Works before anything has joined, too.
 fn made_before() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "x", "--keep-running", "--rate", "10"])?;
@@ -103,7 +103,7 @@ fn made_before() -> Outcome {
     place.remove("x")
 }
 
-/// What waits for a condition, or watches, does so through whoever keeps the timeline then.
+/// Clients that wait for a condition, or watch, continue with the new supervisor.
 fn clients_go_on() -> Outcome {
     let place = Place::new()?;
     place.done(&["create", "x", "--keep-running", "--date", "2030-01-01"])?;
@@ -126,7 +126,7 @@ fn clients_go_on() -> Outcome {
     Ok(())
 }
 
-/// Leaps until what watches is told of a leap from now on.
+/// Leaps until the watcher receives a leap that starts after now.
 fn leap_until_told(place: &Place, watcher: &mut Running) -> Outcome {
     let from = place.show("x")?.virtual_ns("realtime")?;
     let is_told = AtomicBool::new(false);
@@ -154,7 +154,7 @@ fn leap_until_told(place: &Place, watcher: &mut Running) -> Outcome {
     })
 }
 
-/// However many supervisors there have been before: the stack has room for a few of them only.
+/// However many supervisors there were before: the stack has room for only a few of them.
 fn many_times() -> Outcome {
     const STACK: &str = "--stack=262144:262144";
     const TIMES: usize = 60;
@@ -176,7 +176,7 @@ fn many_times() -> Outcome {
     place.remove("x")
 }
 
-/// A program that says `wrong` if it ever reads an instant before the timeline began.
+/// A program that prints `wrong` if it ever reads an instant before the timeline began.
 fn reader(place: &Place, user: User, options: &[&str]) -> Result<Running, Broken> {
     let mut command = place.run("x", options)?;
     command.arg(user.program(Program::Steady, Build::Dynamic)?);
@@ -185,7 +185,7 @@ fn reader(place: &Place, user: User, options: &[&str]) -> Result<Running, Broken
     Ok(running)
 }
 
-/// Its input ends; it has read nothing wrong.
+/// Ends its input; it must have read nothing wrong.
 fn expect_right(mut reader: Running) -> Outcome {
     drop(reader.child.stdin.take());
     let ended = reader.finish(LIMIT)?;
@@ -194,7 +194,7 @@ fn expect_right(mut reader: Running) -> Outcome {
     ended.ensure(right, "it has read the host's time")
 }
 
-/// What the wall clock shows, in nanoseconds.
+/// The reading of the wall clock, in nanoseconds.
 fn wall(shown: &Shown) -> i64 {
     shown.clocks[0].virtual_ns
 }
@@ -203,12 +203,12 @@ fn replaced(user: User) -> Outcome {
     let place = Place::of(user)?;
     let options = ["--keep-running", "--date", FUTURE.0, "--rate", "10"];
     let reader = reader(&place, user, &options)?;
-    // A wait under way, and one that begins later.
+    // A wait in progress, and one that begins later.
     let mut command = place.run("x", &[])?;
     let sleeper = start(command.args(["sleep", "86400"]).stdin(Stdio::null()))?;
     let script = "echo begins; read x; sleep 86400; date +%Y";
     let mut later = start(place.run("x", &[])?.args(["sh", "-c", script]).stdin(Stdio::piped()))?;
-    // What is just being started would end with the supervisor.
+    // A program that is being started would end with the supervisor.
     later.next_line(PATIENCE)?;
     let pid = sleeper.child.id();
     place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
@@ -276,13 +276,14 @@ fn guardian_replaced() -> Outcome {
     place.remove("x")
 }
 
-/// While clocks stand still, all threads are traced; they outlive their tracer, and stand still.
+/// While the clocks are frozen, all threads are traced; they outlive their tracer, and their clocks
+/// stay frozen.
 fn frozen() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &["--keep-running", "--date", FUTURE.0])?;
     let script = "date; while :; do date +%FT%T.%N; done | uniq";
     let mut member = start(command.args(["sh", "-c", script]).stdin(Stdio::null()))?;
-    // What is just being started would end with the supervisor.
+    // A program that is being started would end with the supervisor.
     member.next_line(PATIENCE)?;
     place.done(&["freeze", "x"])?;
     let stands = wall(&place.show("x")?);
@@ -297,7 +298,7 @@ fn frozen() -> Outcome {
     place.remove("x")
 }
 
-/// A signal that asks the supervisor to end ends all, once the first program has ended.
+/// A signal that asks the supervisor to end ends everything, once the first program has ended.
 fn ended_by_signal() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--keep-running", "--date", FUTURE.0])?;
@@ -311,9 +312,9 @@ fn ended_by_signal() -> Outcome {
     place.expect_nobody()
 }
 
-/// Starts programs without end, some of them beside it; says which year it is where that is not the
-/// timeline's, and counts its turns. A program that is just being started when the supervisor is
-/// killed ends with it, and says nothing.
+/// Starts programs endlessly, some of them in the background; prints the year if it is not the
+/// timeline's, and counts its rounds. A program that is being started when the supervisor is killed
+/// ends with it, and prints nothing.
 const STARTS: &str = "n=0; while :; do \
     (sleep 0.002; date +%Y | grep -v 2100) & \
     date +%Y | grep -v 2100; \
@@ -321,7 +322,7 @@ const STARTS: &str = "n=0; while :; do \
     n=$((n+1)); echo turn=$n; \
 done";
 
-/// Whenever the supervisor is killed, those that live go on by the timeline's clocks.
+/// Whenever the supervisor is killed, surviving programs continue on the timeline's clocks.
 fn at_any_moment(options: &[&str]) -> Outcome {
     let place = Place::new()?;
     let options = [options, &["--keep-running", "--date", FUTURE.0]].concat();
@@ -333,7 +334,7 @@ fn at_any_moment(options: &[&str]) -> Outcome {
     let waits = "echo begins; while :; do sleep 0.001; sleep 0.003; done";
     let mut command = place.run("x", &options)?;
     let mut waiter = start(command.args(["sh", "-c", waits]).stdin(Stdio::null()))?;
-    // What is just being started would end with the supervisor.
+    // A program that is being started would end with the supervisor.
     for program in starters.iter_mut().chain([&mut waiter]) {
         program.next_line(PATIENCE)?;
     }
@@ -349,7 +350,7 @@ fn at_any_moment(options: &[&str]) -> Outcome {
         let pid = place.supervisors();
         let [pid] = pid[..] else { return Err(Broken(format!("supervisors {pid:?}"))) };
         let watch = Watch::new(pid)?;
-        // At the same moment as a change, of which nothing is promised.
+        // Concurrent with a change, whose outcome is not guaranteed.
         let changed = thread::scope(|scope| {
             let changing = scope.spawn(|| place.ctl(change));
             thread::sleep(Duration::from_micros(fastrand::u64(..2_000)));
@@ -360,7 +361,7 @@ fn at_any_moment(options: &[&str]) -> Outcome {
         ensure!(watch.ends_within(PATIENCE)?, "round {round}: the supervisor cannot be killed");
         place.wait_until("x", "another supervisor", |shown| shown.supervisor != pid)?;
         for starter in &mut starters {
-            // It goes on, and its programs do.
+            // The timeline and its programs continue.
             let end = Instant::now() + PATIENCE;
             let mut turns = 0;
             while turns < 2 {
@@ -380,7 +381,7 @@ fn at_any_moment(options: &[&str]) -> Outcome {
     place.remove("x")
 }
 
-/// A version that prepares programs in another way is told so, and the supervisor goes on.
+/// A version that prepares programs differently gets an error, and the supervisor continues.
 fn another_interface() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--keep-running"])?;
@@ -409,7 +410,7 @@ fn adopted_in_a_storm(other: Option<PathBuf>) -> Outcome {
     let mut starters = [starts()?, starts()?];
     let binary = User::Myself.binary()?;
     for round in 0..20 {
-        // To and fro, if there is another.
+        // Alternates between both, if there is another.
         let command = other.as_ref().filter(|_| round % 2 == 0).unwrap_or(&binary);
         let before = place.show("x")?;
         let adopts =
@@ -446,7 +447,7 @@ fn adopted_in_a_storm(other: Option<PathBuf>) -> Outcome {
     place.remove("x")
 }
 
-/// One that has taken over can be killed, too.
+/// A supervisor that has taken over can be killed, too.
 fn adopted_and_killed() -> Outcome {
     let place = Place::new()?;
     let mut command = place.run("x", &["--keep-running", "--date", FUTURE.0])?;
@@ -464,10 +465,10 @@ fn adopted_and_killed() -> Outcome {
     place.remove("x")
 }
 
-/// However few descriptors the one that takes over may have, the timeline is never without a supervisor:
-/// it is the former one if they do not suffice.
+/// However few descriptors the new supervisor may have, the timeline is never without one: it is
+/// the former one if they do not suffice.
 fn adopted_with_few_descriptors() -> Outcome {
-    /// Fewer than are needed at all, and more than enough.
+    /// From fewer than are needed at all, to more than enough.
     const LIMITS: std::ops::Range<u32> = 4..48;
     let place = Place::new()?;
     let mut command = place.run("x", &["--keep-running", "--date", FUTURE.0])?;
@@ -494,7 +495,7 @@ fn adopted_with_few_descriptors() -> Outcome {
     place.remove("x")
 }
 
-/// Whatever cannot be taken over says why, and goes on.
+/// A timeline that cannot be taken over reports why, and continues.
 fn not_adopted() -> Outcome {
     let place = Place::new()?;
     let expect = |reason: &str| {
@@ -513,7 +514,7 @@ fn not_adopted() -> Outcome {
     Ok(())
 }
 
-/// A command of another version starts programs in the timeline: they get the image that it has.
+/// A command of another version starts programs in the timeline: they get the timeline's image.
 fn joined_by_another_image() -> Outcome {
     let Some(other) = other_binary() else { return Ok(()) };
     let place = Place::new()?;

@@ -1,5 +1,5 @@
-//! What is left of a timer, and how often it has expired, is told in the timeline's time:
-//! it stands while the timeline is frozen, and follows a leap over many periods.
+//! The remaining time of a timer, and its number of expirations, are reported in the timeline's
+//! time: they stop while the timeline is frozen, and follow a leap over many periods.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use crate::timeline::FUTURE;
 
 const NS_PER_MS: i128 = 1_000_000;
 const CLOCKS: [u32; 3] = [0, 1, 7];
-/// How long all of it may take.
+/// The limit for the whole test.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a signal may take to come.
+/// How long a signal may take to arrive.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A timeline, and periods of which none passes while a test prepares.
+/// A timeline, and periods too long for any to pass while a test prepares.
 #[derive(Clone, Copy)]
 struct Setting {
     name: &'static str,
@@ -41,7 +41,7 @@ const SETTINGS: [Setting; 3] = [
 ];
 
 impl Setting {
-    /// Timers that fire once have ten periods.
+    /// One-shot timers have ten periods.
     fn once_ms(self) -> i128 {
         10 * self.every_ms
     }
@@ -50,21 +50,21 @@ impl Setting {
         self.every_ms * NS_PER_MS
     }
 
-    /// The kernel counts nanoseconds of the host, for interval timers microseconds; and
-    /// what is left is read a moment before the clock it is left of.
+    /// The kernel counts host nanoseconds, or microseconds for interval timers; and the remaining
+    /// time is read a moment before its clock.
     fn rounding_ns(self, timer: &Timer) -> i128 {
         const READING_NS: i128 = NS_PER_MS;
         let grain_ns = if timer.key == "itimer" { 1000 } else { 2 };
         (2 * grain_ns + READING_NS) * self.rate
     }
 
-    /// A change arms a timer anew by what was left a moment ago, which a busy machine
-    /// makes a longer moment.
+    /// A change re-arms a timer with the remaining time of a moment ago, which is longer ago on a
+    /// busy machine.
     fn delay_ns(self) -> i128 {
         100 * NS_PER_MS * self.rate
     }
 
-    /// How far before the end of a timer it must not fire yet: more than all delays.
+    /// How far before its end a timer must not have expired yet: more than all delays.
     fn before_ns(self) -> i128 {
         2000 * NS_PER_MS * self.rate
     }
@@ -122,7 +122,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// What a leap leads over goes off in order, also what is due within milliseconds of the host.
+/// Timers that a leap skips expire in order, even if they are due within milliseconds of host time.
 fn in_order() -> Outcome {
     let due = ["posix", "descriptor"].map(|kind| [3, 2, 1, 0].map(|by| format!("{kind} {by}")));
     for rate in ["1", "1000"] {
@@ -168,7 +168,7 @@ fn stands(build: Build, setting: Setting) -> Outcome {
     thread::sleep(Duration::from_millis(300));
     let second = session.snapshot()?;
     for (key, before) in &first.clocks {
-        // What is left of a timer is computed from a moment on the host.
+        // The remaining time of a timer is computed from a moment on the host.
         let slack = if key.ends_with("_left") { setting.delay_ns() } else { 0 };
         let after = second.ns(key)?;
         ensure!((after - before).abs() <= slack, "frozen, {key} became {after} from {before}");
@@ -177,7 +177,7 @@ fn stands(build: Build, setting: Setting) -> Outcome {
     place.remove("x")
 }
 
-/// Frozen all the time, so that every number is known.
+/// Frozen throughout, so that every number is known.
 fn leaps(build: Build, setting: Setting, kind: &str) -> Outcome {
     let timers: Vec<_> =
         all_timers().into_iter().filter(|timer| timer.key.starts_with(kind)).collect();
@@ -197,7 +197,7 @@ fn leaps(build: Build, setting: Setting, kind: &str) -> Outcome {
         leapt += span;
         settle(&mut session, setting, &timers, &start, leapt)?;
         if leapt < least {
-            // Nor does it fire in the host's time.
+            // It does not fire in the host's time either.
             thread::sleep(Duration::from_millis(300));
             settle(&mut session, setting, &timers, &start, leapt)?;
         }
@@ -206,7 +206,7 @@ fn leaps(build: Build, setting: Setting, kind: &str) -> Outcome {
     place.remove("x")
 }
 
-/// Looks until all timers stand as they must so far after the start.
+/// Polls until all timers are in the state required at this distance from the start.
 fn settle(
     session: &mut Session,
     setting: Setting,
@@ -247,8 +247,8 @@ fn check(
     let (found, counted) = (timer.left(snapshot)?, timer.count(snapshot)?);
     let (slack, delay) = (setting.rounding_ns(timer), 4 * setting.delay_ns());
     let holds = if left == 0 { found == 0 } else { (left - slack..=left + delay).contains(&found) };
-    // SIGALRM does not say how often it was sent, nor does a POSIX timer that a leap
-    // passes while the clocks stand still.
+    // SIGALRM does not say how often it was sent, nor does a POSIX timer that a leap skips while
+    // the clocks are frozen.
     let counts = match timer.key.starts_with("timerfd") || !timer.periodic {
         true => counted == count,
         false => (counted > 0) == (count > 0),

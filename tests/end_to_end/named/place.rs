@@ -21,24 +21,24 @@ use crate::workspace::{self, ONLY_VARIABLE, RUNTIME_VARIABLE};
 
 /// `ctl` answers in milliseconds; the product itself gives up after ten seconds.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// How long a condition may take to come about on a busy machine.
+/// How long a condition may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Pause between two polls.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A user's runtime directory of its own. When it goes, all timelines in it go.
+/// A user's own runtime directory. When it is dropped, all timelines in it end.
 pub struct Place {
     user: User,
     directory: PathBuf,
 }
 
 impl Place {
-    /// For whoever runs the tests.
+    /// A place for the user who runs the tests.
     pub fn new() -> Result<Self, Broken> {
         Self::of(User::Myself)
     }
 
-    /// For this user.
+    /// A place for this user.
     pub fn of(user: User) -> Result<Self, Broken> {
         let directory = workspace::scratch()?;
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
@@ -53,24 +53,24 @@ impl Place {
         &self.directory
     }
 
-    /// Where the sockets are.
+    /// The folder with the sockets.
     pub fn sockets(&self) -> PathBuf {
         self.directory.join("eigentime")
     }
 
-    /// A program of this place's user, outside of any timeline.
+    /// A program of this place's user, outside any timeline.
     pub fn outside(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.user.wrap(program.as_ref());
         command.env(RUNTIME_VARIABLE, &self.directory).env(ONLY_VARIABLE, &self.directory);
         command
     }
 
-    /// `eigentime run --timeline NAME OPTIONS --`, to which the program is added.
+    /// Returns `eigentime run --timeline NAME OPTIONS --`, to which the program is added.
     pub fn run(&self, name: &str, options: &[&str]) -> Result<Command, Broken> {
         self.run_private(&[&["--timeline", name], options].concat())
     }
 
-    /// `eigentime run OPTIONS --`, to which the program is added.
+    /// Returns `eigentime run OPTIONS --`, to which the program is added.
     pub fn run_private(&self, options: &[&str]) -> Result<Command, Broken> {
         let mut command = self.user.eigentime(options)?;
         command.env(RUNTIME_VARIABLE, &self.directory).env(ONLY_VARIABLE, &self.directory);
@@ -83,7 +83,7 @@ impl Place {
         Ok(())
     }
 
-    /// A conversation with a program in a timeline.
+    /// Starts a conversation with a program in a timeline.
     pub fn talk(
         &self,
         name: &str,
@@ -96,12 +96,12 @@ impl Place {
         Session::start(command)
     }
 
-    /// `eigentime ctl WORDS`, whatever its exit status.
+    /// Runs `eigentime ctl WORDS`, whatever its exit status.
     pub fn ctl(&self, words: &[&str]) -> Result<Finished, Broken> {
         run(self.outside(self.user.binary()?).arg("ctl").args(words), ANSWER_LIMIT)
     }
 
-    /// The same, which must be done; what it prints.
+    /// The same, which must succeed; returns its output.
     pub fn done(&self, words: &[&str]) -> Result<String, Broken> {
         let ended = self.ctl(words)?;
         ended.expect_code(0)?;
@@ -109,13 +109,13 @@ impl Place {
         Ok(ended.output())
     }
 
-    /// How a timeline stands.
+    /// The state of a timeline.
     pub fn show(&self, name: &str) -> Result<Shown, Broken> {
         let text = self.done(&["show", name, "--json"])?;
         serde_json::from_str(&text).map_err(|error| Broken(format!("{error} in\n{text}")))
     }
 
-    /// Waits until a timeline answers that a program makes.
+    /// Waits until a timeline that a program makes answers.
     pub fn await_start(&self, name: &str) -> Outcome {
         let end = Instant::now() + PATIENCE;
         while self.ctl(&["show", name])?.status.code() != Some(0) {
@@ -127,7 +127,7 @@ impl Place {
         Ok(())
     }
 
-    /// Looks until a timeline stands like this.
+    /// Polls until a timeline is in such a state.
     pub fn wait_until(
         &self,
         name: &str,
@@ -147,11 +147,11 @@ impl Place {
         }
     }
 
-    /// Removes a timeline with its members, and looks whether anything is left.
+    /// Removes a timeline with its members, and checks that nothing is left.
     pub fn remove(&self, name: &str) -> Outcome {
         let shown = self.show(name)?;
         let watch = Watch::new(shown.supervisor)?;
-        // What it answers has a test of its own.
+        // Its answer has a test of its own.
         self.ctl(&["rm", "--force", name])?;
         if !watch.ends_within(PATIENCE)? {
             return Err(Broken(format!("supervisor {} goes on after rm", shown.supervisor)));
@@ -162,7 +162,7 @@ impl Place {
         self.expect_nobody()
     }
 
-    /// Waits until no process is left of all that was started here.
+    /// Waits until every process started here has ended.
     pub fn expect_nobody(&self) -> Outcome {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -177,8 +177,8 @@ impl Place {
         }
     }
 
-    /// All that was started here and lives: a supervisor, too, has the environment of
-    /// the command that made it.
+    /// All live processes started here: even a supervisor has the environment of the command that
+    /// made it.
     pub fn processes(&self) -> Vec<u32> {
         let mark =
             [RUNTIME_VARIABLE.as_bytes(), b"=", self.directory.as_os_str().as_bytes()].concat();
@@ -192,7 +192,7 @@ impl Place {
         .collect()
     }
 
-    /// What all that was started here is doing, to find out why it does.
+    /// The activities of all processes started here, for diagnosis.
     pub fn tell_processes(&self) -> String {
         let read = |path: String| fs::read_to_string(path).unwrap_or_default();
         let tell = |pid: u32| {
@@ -216,8 +216,8 @@ impl Place {
         told.join("\n")
     }
 
-    /// The supervisors that run here, also those that do not answer yet: they lead a
-    /// session of their own.
+    /// The supervisors that run here, including those that do not answer yet: they are session
+    /// leaders.
     pub fn supervisors(&self) -> Vec<u32> {
         let leads = |pid: &u32| {
             status_field(*pid, "NSsid").is_some_and(|sid| sid == pid.to_string())
@@ -226,7 +226,7 @@ impl Place {
         self.processes().into_iter().filter(leads).collect()
     }
 
-    /// The names of the sockets that are there.
+    /// The names of the existing sockets.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.sockets()).into_iter().flatten().flatten();
         let sockets = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_socket()));
@@ -237,7 +237,7 @@ impl Place {
     }
 }
 
-/// After a test that failed. One that passed has left nothing.
+/// Cleans up after a failed test. One that passed has left nothing.
 impl Drop for Place {
     fn drop(&mut self) {
         for pid in self.supervisors().into_iter().chain(self.processes()) {

@@ -1,5 +1,5 @@
-//! PostgreSQL in a timeline: a server of several processes that keeps the time for its
-//! clients, waits on it and ends what takes too long.
+//! PostgreSQL in a timeline: a server with several processes that keeps time for its clients, waits
+//! for instants, and cancels statements that take too long.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,9 +12,9 @@ use crate::needs::{Need, find_tool, is_root};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
 
-/// Distributions keep these off the path.
+/// Distributions install these outside the path.
 const DIRECTORIES: &str = "/usr/lib/postgresql";
-/// A database is made from nothing.
+/// A database is created from scratch.
 const LONG: Duration = Duration::from_secs(120);
 
 /// Adds the test.
@@ -27,7 +27,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("named::postgres::now_sleep_and_timeout", &needs, postgres);
 }
 
-/// What tests with it need.
+/// The requirement of tests that use it.
 pub fn need() -> Need {
     let found = ["initdb", "postgres", "psql"].iter().all(|name| tool(name).is_some());
     Need::Other(found, "PostgreSQL's server".into())
@@ -44,7 +44,7 @@ fn tool_or_fail(name: &str) -> Result<PathBuf, Broken> {
     tool(name).ok_or_else(|| Broken(format!("no {name}")))
 }
 
-/// A client outside of the timeline.
+/// A client outside the timeline.
 fn client(place: &Place, sql: &str) -> Result<Command, Broken> {
     let mut command = place.outside(tool_or_fail("psql")?);
     command
@@ -73,7 +73,7 @@ fn start_server(place: &Place, data: &Path) -> Result<Running, Broken> {
     Ok(server)
 }
 
-/// Starts a statement, and waits until the process that the server has for it sleeps.
+/// Starts a statement, and waits until its server process sleeps.
 fn statement(place: &Place, sql: &str) -> Result<Running, Broken> {
     let running = start(&mut client(place, sql)?)?;
     place.wait_until("x", "the statement sleeps", |shown| {
@@ -98,7 +98,7 @@ fn postgres() -> Outcome {
     let since = now()? - FUTURE.1 as f64;
     ensure!((0.0..600.0).contains(&since), "now() is {since} s after the date");
 
-    // A sleep of a day ends by a leap, and has been a day by the server's clock.
+    // A leap ends a sleep of a day, which has lasted a day by the server's clock.
     let sleep = "select extract(epoch from clock_timestamp() - now()) from pg_sleep(86400)";
     let running = statement(&place, sleep)?;
     place.done(&["leap", "x", "+1d"])?;
@@ -107,14 +107,14 @@ fn postgres() -> Outcome {
     let slept: f64 = ended.output().parse()?;
     ended.ensure((86_400.0..87_000.0).contains(&slept), "it did not sleep for a day")?;
 
-    // A statement that takes longer than allowed is ended when that time has passed.
+    // A statement that takes longer than permitted is cancelled after that time.
     let sleep = "set statement_timeout = '1h'; select pg_sleep(86400)";
     let running = statement(&place, sleep)?;
     place.done(&["leap", "x", "61min"])?;
     let ended = running.finish(LONG)?;
     ended.ensure(ended.errors.contains("statement timeout"), "it was not ended by its timeout")?;
 
-    // Ten minutes in a second.
+    // Ten minutes pass in a second.
     place.done(&["set", "x", "--rate", "600"])?;
     let begin = Instant::now();
     ask(&place, "select pg_sleep(600)")?;

@@ -1,5 +1,4 @@
-//! Programs that people run: they expire, verify and wait by the timeline's clocks, also
-//! when these change under them.
+//! Common programs: they expire, verify and wait by the timeline's clocks, even while these change.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,7 +29,7 @@ struct Redis<'a> {
 }
 
 impl Redis<'_> {
-    /// What the server answers to a client outside of the timeline.
+    /// The server's answer to a client outside the timeline.
     fn ask(&self, words: &[&str]) -> Result<String, Broken> {
         let mut command = Command::new("redis-cli");
         let ended = run(command.arg("-s").arg(self.socket).args(words), STUCK)?;
@@ -62,7 +61,7 @@ fn redis() -> Outcome {
     }
     let ttl: u64 = redis.ask(&["ttl", "short"])?.parse()?;
     ensure!((86_300..=86_400).contains(&ttl), "the key lives for {ttl} s");
-    // Frozen, it does not grow older, and the server answers.
+    // While frozen, it does not age, and the server answers.
     place.done(&["freeze", "x"])?;
     let first = redis.ask(&["pttl", "short"])?;
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -73,7 +72,7 @@ fn redis() -> Outcome {
     ensure!(redis.ask(&["get", "long"])? == "1", "the key of two days is gone");
     let ttl: u64 = redis.ask(&["ttl", "long"])?.parse()?;
     ensure!((86_300..=86_400).contains(&ttl), "the key of two days lives for {ttl} s");
-    // By itself, too: nobody asks for the key, but the server looks every 100 ms.
+    // It also expires by itself: the key is not read, but the server checks every 100 ms.
     place.done(&["thaw", "x", "--rate", "100000"])?;
     let end = Instant::now() + PATIENCE;
     while redis.ask(&["dbsize"])? != "0" {

@@ -1,5 +1,5 @@
-//! A saved timeline goes on: every clock from where it stood, or as if it had run on
-//! meanwhile, by its own rate or another one.
+//! A saved timeline continues: every clock from its saved value, or as if it had kept running, at
+//! its own rate or another one.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ use crate::session::{Session, Snapshot, host_ns};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, STUCK};
 
-/// Host time between saving and going on.
+/// Host time between saving and continuing.
 const MEANWHILE: Duration = Duration::from_millis(400);
-/// What the host's clocks may be slewed by.
+/// The most by which the host's clocks may be slewed.
 const SLACK_NS: f64 = 10e6;
 
 const SETTINGS: [(&str, &[&str], f64); 4] = [
@@ -31,7 +31,7 @@ const SETTINGS: [(&str, &[&str], f64); 4] = [
     ("frozen", &["--freeze", "--rate", "3", "--date", FUTURE.0], 0.0),
 ];
 
-/// How the timeline that goes on is made.
+/// How the continued timeline is made.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Private,
@@ -87,7 +87,7 @@ pub fn save(place: &Place, options: &[&str]) -> Result<Value, Broken> {
     Ok(document)
 }
 
-/// Where a clock stood when it was saved.
+/// The saved value of a clock.
 pub fn stood(document: &Value, clock: &str) -> Result<i128, Broken> {
     let value = document["clocks"][clock].as_i64();
     value.map(i128::from).ok_or_else(|| Broken(format!("no clock {clock} in {document}")))
@@ -100,7 +100,7 @@ pub fn write(place: &Place, document: &str) -> Result<PathBuf, Broken> {
     Ok(path)
 }
 
-/// A conversation with `reads` in the timeline that goes on.
+/// Starts a conversation with `reads` in the continued timeline.
 pub fn go_on(
     place: &Place,
     kind: Kind,
@@ -207,7 +207,7 @@ fn from_standard_input() -> Outcome {
     place.expect_nobody()
 }
 
-/// Frozen by `ctl`, a timeline remembers its rate, also through a document.
+/// Frozen with `ctl`, a timeline remembers its rate, even in a saved document.
 fn rate_survives_a_freeze() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--rate", "10"])?;
@@ -240,7 +240,7 @@ fn saved_later() -> Outcome {
     ended.expect_code(125)?;
     ended.ensure(ended.errors.contains("turn the clocks back"), "it does not say why")?;
     ended.ensure(ended.lines.is_empty(), "the program was started")?;
-    // To go on from where it stood needs no clock of the host's.
+    // Continuing from the saved values needs no clock of the host's.
     run(place.run_private(&["--continue", &file])?.arg("true"), STUCK)?.expect_code(0)?;
     place.expect_nobody()
 }
@@ -294,7 +294,7 @@ fn no_such_file() -> Outcome {
     Ok(())
 }
 
-/// Documents that must be refused, made of a good one.
+/// Documents that must be refused, derived from a valid one.
 fn malformed() -> Vec<(&'static str, String)> {
     let good = json!({
         "format": "eigentime timeline",

@@ -1,4 +1,4 @@
-//! Changes for an instant of the host's wall clock.
+//! Changes scheduled for an instant of the host's wall clock.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ fn now() -> i64 {
     host_ns(ClockId::Realtime) as i64
 }
 
-/// What `show` answers once the change has been made or has failed.
+/// The answer of `show` once the change has been made or has failed.
 fn settled(caller: &mut Caller) -> Result<Value, Broken> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -52,7 +52,7 @@ fn reading(shown: &Value, clock: usize) -> (i64, i64) {
     (ns("host_ns"), ns("virtual_ns"))
 }
 
-/// On two timelines that were asked at different moments, the clocks show what was agreed.
+/// On two timelines that were asked at different moments, the clocks show the agreed values.
 fn agreed(ahead: i64) -> Outcome {
     const RATE: i64 = 10;
     let at = now() + ahead;
@@ -63,7 +63,7 @@ fn agreed(ahead: i64) -> Outcome {
         let answer = Caller::new(&place)?.call("set", &change)?;
         let scheduled = &answer["result"]["scheduled"];
         ensure!(scheduled["at_ns"] == at && scheduled["state"] == "pending", "{answer}");
-        // The caller has hung up, and the change is made all the same.
+        // The caller has hung up, and the change is still made.
         let shown = settled(&mut Caller::new(&place)?)?;
         let late = shown["scheduled"]["late_ns"].as_i64().unwrap_or(-1);
         ensure!(shown["scheduled"]["state"] == "made" && late >= 0, "{shown}");
@@ -106,7 +106,7 @@ fn last_counts() -> Outcome {
     ensure!(reading(&shown, 0).1 == DATE, "{shown}");
     let (host, virt) = reading(&shown, 2);
     ensure!(virt + 60 * NS_PER_S > host, "the monotonic clock shows {virt} at {host}");
-    // One that cannot be made says so.
+    // A change that fails is reported.
     caller.call("leap", &json!({ "span": i64::MAX, "at": 1 }))?;
     let shown = settled(&mut caller)?;
     ensure!(shown["scheduled"]["state"] == "failed", "{shown}");

@@ -1,4 +1,4 @@
-//! What `eigentime ctl show --json` prints.
+//! The output of `eigentime ctl show --json`.
 
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub struct Shown {
     pub settable_by: String,
     /// Why its programs are traced for life, if they are.
     pub traced: Option<String>,
-    /// Do its programs go on if its supervisor is killed?
+    /// Whether its programs keep running if its supervisor is killed.
     pub keep_running: bool,
     pub socket: String,
     /// The version of its supervisor.
@@ -53,7 +53,7 @@ pub struct Hold {
     pub why: String,
 }
 
-/// How calls come to be translated.
+/// How calls are translated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calls {
@@ -65,11 +65,11 @@ pub struct Calls {
     pub stops_per_second: f64,
 }
 
-/// A container that lives by it.
+/// A container on the timeline.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Container {
     pub id: String,
-    /// What its engine calls it.
+    /// Its engine's name for it.
     pub name: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct Reading {
     pub virtual_ns: i64,
 }
 
-/// A process and what its threads do.
+/// A process, and the activities of its threads.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
@@ -90,14 +90,14 @@ pub struct Member {
     pub command: String,
     /// Whether it was returned to host time.
     pub detached: bool,
-    /// Whether it has joined, and not started its program yet.
+    /// Whether it has joined, but not started its program yet.
     #[serde(default)]
     pub starting: bool,
-    /// The number of the container that it is in.
+    /// The index of its container.
     pub container: Option<String>,
     /// Why it is traced for life, if others are not.
     pub traced: Option<String>,
-    /// The timeline inside that it lives by.
+    /// Its inner timeline.
     pub inner: Option<Inner>,
     pub threads: Vec<Thread>,
 }
@@ -112,7 +112,7 @@ pub struct Inner {
     pub clocks: Vec<Reading>,
 }
 
-/// A thread, the call it is in if it waits, and until when if that ends.
+/// A thread, the call in which it waits, and until when if the wait ends.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
@@ -128,27 +128,27 @@ pub struct Until {
     pub clock: String,
     pub at_ns: i64,
     pub left_ns: i64,
-    /// None if it never ends as the timeline runs now.
+    /// `None` if it never ends at the timeline's current rate.
     pub host_left_ns: Option<i64>,
 }
 
-/// The names of the clocks, in their order, with their numbers.
+/// The names of the clocks, in order, with their numbers.
 pub const CLOCKS: [(&str, u32); 5] =
     [("realtime", 0), ("tai", 11), ("monotonic", 1), ("monotonic_raw", 4), ("boottime", 7)];
 
 impl Shown {
-    /// A clock by its name.
+    /// Returns a clock by its name.
     pub fn clock(&self, name: &str) -> Result<&Reading, Broken> {
         let found = self.clocks.iter().find(|reading| reading.clock == name);
         found.ok_or_else(|| Broken(format!("no clock {name} in {:?}", self.clocks)))
     }
 
-    /// What a clock of the timeline shows.
+    /// The reading of a clock of the timeline.
     pub fn virtual_ns(&self, name: &str) -> Result<i128, Broken> {
         Ok(self.clock(name)?.virtual_ns.into())
     }
 
-    /// A member by its number.
+    /// Returns a member by its process ID.
     pub fn member(&self, pid: u32) -> Option<&Member> {
         self.members.iter().find(|member| member.pid == pid && !member.detached)
     }
@@ -158,7 +158,7 @@ impl Shown {
         self.member(pid)?.threads.iter().find(|thread| thread.tid == pid)
     }
 
-    /// Whether a member's first thread waits until a time, or for ever in one of these.
+    /// Whether a member's first thread waits until a time, or endlessly in one of these.
     pub fn waits(&self, pid: u32, endless: &[&str]) -> bool {
         self.main_thread(pid).is_some_and(|thread| {
             let call = thread.call.as_deref();

@@ -1,4 +1,4 @@
-//! Whatever is done to a timeline while it runs, no thread sees a clock step back.
+//! Whatever changes are made to a running timeline, no thread sees a clock step back.
 
 use std::process::Stdio;
 use std::time::Duration;

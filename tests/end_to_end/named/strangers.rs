@@ -1,5 +1,5 @@
-//! A timeline answers its own user and nobody else, root included. The directory's mode
-//! keeps others out; here they come past it.
+//! A timeline answers only its own user, and not even root. The directory's mode keeps others out;
+//! these tests bypass it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -36,7 +36,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("named::strangers::nonsense_harms_nobody", &[], nonsense);
 }
 
-/// What a timeline answers on its socket.
+/// The answer of a timeline on its socket.
 pub fn ask_directly(socket: &Path, request: &str) -> std::io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -47,7 +47,7 @@ pub fn ask_directly(socket: &Path, request: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// What a user gets for an answer.
+/// The answer that a user gets.
 fn ask_as(user: User, socket: &Path, request: &str) -> Result<String, Broken> {
     let mut command = user.wrap(user.program(Program::Ask, Build::Dynamic)?);
     let ended = run(command.arg(socket).arg(request), STUCK)?;
@@ -55,14 +55,14 @@ fn ask_as(user: User, socket: &Path, request: &str) -> Result<String, Broken> {
     Ok(ended.output())
 }
 
-/// Told so, or not even listened to.
+/// It is refused, or the connection is closed.
 fn expect_refusal(answer: &str, request: &str) -> Outcome {
     let refused = answer.contains("belongs to another user") || answer.starts_with("refused=");
     ensure!(refused, "{request} of a stranger was answered {answer:?}");
     Ok(())
 }
 
-/// It runs as before, and without strangers.
+/// The timeline runs as before, without foreign members.
 fn expect_unharmed(place: &Place) -> Outcome {
     let shown = place.show("x")?;
     ensure!(shown.state == "running" && shown.members.is_empty(), "it stands like this: {shown:?}");
@@ -102,7 +102,7 @@ fn nobody_is_kept_out() -> Outcome {
     expect_unharmed(&place)
 }
 
-/// Whatever comes through the socket, the next one is answered.
+/// Whatever arrives on the socket, the next request is answered.
 fn nonsense() -> Outcome {
     let place = Place::new()?;
     place.make("x", &[])?;
@@ -115,7 +115,7 @@ fn nonsense() -> Outcome {
     let long = "x".repeat(1 << 20);
     // The supervisor may hang up before it has read all of it.
     let _ = ask_directly(&socket, &long);
-    // Somebody who says nothing, and somebody who does not listen.
+    // A client that sends nothing, and one that does not read.
     let silent = UnixStream::connect(&socket)?;
     let mut deaf = UnixStream::connect(&socket)?;
     deaf.write_all(b"\"Containers\"\n")?;

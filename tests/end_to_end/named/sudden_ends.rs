@@ -1,6 +1,6 @@
-//! Supervisors and members are killed at random moments. With its supervisor ends every
-//! member, and the name is free; without a member the others live on in the right time.
-//! Nothing hangs, nobody is left, and no program ever reads the host's time.
+//! Supervisors and members are killed at random moments. When its supervisor dies, every member
+//! ends, and the name is free; when a member dies, the others live on in the right time. Nothing
+//! hangs, no process is left, and no program ever reads the host's time.
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +23,8 @@ use crate::timeline::FUTURE;
 /// Rounds of each kind.
 const ROUNDS: u64 = 100;
 
-/// The changes that are under way when something is killed. The wall clock stays after
-/// the date of the start.
+/// The changes in progress when a process is killed. The wall clock stays after the date of the
+/// start.
 const CHANGES: [&[&str]; 8] = [
     &["set", "x", "--rate", "10"],
     &["leap", "x", "1h"],
@@ -59,7 +59,7 @@ impl Dice {
         self.0 % limit
     }
 
-    /// Sleeps for less than this: the moment is what is random, not a condition.
+    /// Sleeps for less than this: only the moment is random, not a condition.
     fn wait_below_us(&mut self, limit: u64) {
         thread::sleep(Duration::from_micros(self.below(limit)));
     }
@@ -68,13 +68,13 @@ impl Dice {
 fn rounds(seed: u64, round: fn(&Place, &mut Dice) -> Outcome) -> Outcome {
     let place = Place::new()?;
     for number in 0..ROUNDS {
-        // Each round by itself can be repeated with its number.
+        // Each round can be repeated by its number.
         let mut dice = Dice((seed << 32 | (number + 1)).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         round(&place, &mut dice)
             .and_then(|()| place.expect_nobody())
             .map_err(|error| Broken(format!("round {number}: {error}")))?;
     }
-    // What the last one left does not stand in the way.
+    // Leftovers of the last round do not get in the way.
     place.make("x", &[])?;
     place.remove("x")
 }
@@ -106,8 +106,8 @@ fn expect_ends(members: Vec<Running>) -> Outcome {
     Ok(())
 }
 
-/// Kills a supervisor and waits until the kernel has taken all of it away: until then
-/// its socket takes connections.
+/// Kills a supervisor, and waits until the kernel has destroyed it completely: until then, its
+/// socket accepts connections.
 fn kill_supervisor(pid: u32) -> Outcome {
     let watch = Watch::new(pid)?;
     send(pid, Signal::KILL)?;
@@ -115,8 +115,8 @@ fn kill_supervisor(pid: u32) -> Outcome {
     Ok(())
 }
 
-/// Ends what a kill has not: commands that were to join find the name free and make
-/// their own timeline.
+/// Ends what a kill has not: commands that were about to join find the name free and make their own
+/// timeline.
 fn clear(place: &Place, members: &mut [Running]) -> Outcome {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -162,7 +162,7 @@ fn starting(place: &Place, dice: &mut Dice) -> Outcome {
     expect_ends(members)
 }
 
-/// All that was started waits or reads.
+/// Waits until everything that was started waits or reads.
 fn all_there(place: &Place, members: &[Running]) -> Result<Shown, Broken> {
     place.await_start("x")?;
     place.wait_until("x", "all members wait", |shown| {
@@ -172,7 +172,7 @@ fn all_there(place: &Place, members: &[Running]) -> Result<Shown, Broken> {
     })
 }
 
-/// Makes changes until told to stop, or one is not done.
+/// Makes changes until stopped, or until one fails.
 fn change_until(place: &Place, stop: &AtomicBool) -> Outcome {
     for change in CHANGES.iter().cycle() {
         if stop.load(Ordering::Relaxed) || place.ctl(change)?.status.code() != Some(0) {
@@ -193,12 +193,12 @@ fn changing(place: &Place, dice: &mut Dice) -> Outcome {
         let changed = changes.join().map_err(|_| Broken("the changes panicked".into()))?;
         killed.and(changed)
     })?;
-    // No command is under way that would make it anew.
+    // No command that would make it again is in progress.
     place.expect_nobody()?;
     expect_ends(members)
 }
 
-/// What a member reads lies between what the supervisor says before and after.
+/// A member's reading lies between the supervisor's values before and after.
 fn expect_right_time(place: &Place, session: &mut Session) -> Outcome {
     let (before, snapshot, after) = (place.show("x")?, session.snapshot()?, place.show("x")?);
     for (clock, number) in CLOCKS {
@@ -209,7 +209,7 @@ fn expect_right_time(place: &Place, session: &mut Session) -> Outcome {
     Ok(())
 }
 
-/// A member that must live on.
+/// A member that must survive.
 fn survivor(place: &Place) -> Result<Session, Broken> {
     let program = User::Myself.program(Program::Reads, Build::Dynamic)?;
     let mut session = place.talk("x", &["--date", FUTURE.0], program, &[])?;

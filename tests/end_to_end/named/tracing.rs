@@ -1,5 +1,5 @@
-//! Members of named timelines are traced only while something is done in them, unless that cannot be
-//! or is not asked for, which `ctl show` says.
+//! Members of named timelines are traced only while the supervisor acts on them, unless that is
+//! impossible or not requested, which `ctl show` reports.
 
 use std::process::Stdio;
 use std::thread;
@@ -18,7 +18,7 @@ use crate::suite::{Broken, Outcome, Suite};
 
 const USERS: [(&str, User); 2] = [("root", User::Myself), ("nobody", User::Nobody)];
 
-/// Listens to a filter of its own, which allows everything, while a program runs under that.
+/// Listens to a filter of its own that allows everything, while a program runs under it.
 const LISTENS: &str = "
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -61,19 +61,19 @@ threading.Thread(target=lambda: (time.sleep(1e6), print('slept', flush=True))).s
 ctypes.CDLL(None).syscall(60, 0)
 ";
 
-/// Starts a program that waits for long.
+/// Starts a program that waits for a long time.
 fn sleeper(place: &Place, options: &[&str]) -> Result<Running, Broken> {
     start(place.run("x", options)?.args(["sleep", "1000000"]).stdin(Stdio::null()))
 }
 
-/// Waits until all programs wait; how the timeline stands then.
+/// Waits until all programs wait; returns the state of the timeline.
 fn await_all(place: &Place, programs: &[Running]) -> Result<Shown, Broken> {
     place.wait_until("x", "every program sleeps", |shown| {
         programs.iter().all(|it| shown.waits(it.child.id(), &["clock_nanosleep"]))
     })
 }
 
-/// Waits until this process is traced, or no more.
+/// Waits until this process is traced, or no longer is.
 fn await_tracer(pid: u32, tracer: Option<u32>) -> Outcome {
     let end = Instant::now() + PATIENCE;
     while tracer_of(pid) != tracer {
@@ -83,7 +83,7 @@ fn await_tracer(pid: u32, tracer: Option<u32>) -> Outcome {
     Ok(())
 }
 
-/// Such a process is a member as any other.
+/// Such a process is a member like any other.
 fn first_thread_ended() -> Outcome {
     let place = Place::new()?;
     place.make("x", &[])?;
@@ -113,7 +113,7 @@ fn for_moments(user: User) -> Outcome {
     expect(None)?;
     place.done(&["set", "x", "--rate", "100"])?;
     expect(None)?;
-    // While clocks stand still, signals have to be known.
+    // While the clocks are frozen, the supervisor must see signals.
     place.done(&["freeze", "x"])?;
     expect(Some(shown.supervisor))?;
     place.done(&["thaw", "x"])?;
@@ -140,7 +140,7 @@ fn as_asked_for(user: User) -> Outcome {
         program.finish(PATIENCE)?.expect_code(0)?;
     }
     place.remove("x")?;
-    // A timeline that was made so traces whatever joins it.
+    // A timeline made like this traces everything that joins it.
     place.make("x", &["--traced"])?;
     let programs = [sleeper(&place, &[])?];
     let shown = await_all(&place, &programs)?;
@@ -149,7 +149,7 @@ fn as_asked_for(user: User) -> Outcome {
     place.remove("x")
 }
 
-/// A process that cancels threads is traced from then on, and no other.
+/// Only a process that cancels threads is traced from then on.
 fn cancels_threads(build: Build) -> Outcome {
     let place = Place::new()?;
     place.make("x", &[])?;
@@ -165,8 +165,8 @@ fn cancels_threads(build: Build) -> Outcome {
     place.remove("x")
 }
 
-/// Several programs that joined one after the other, and what they have started, end with it, also if
-/// the guardian has been killed before.
+/// Several programs that joined in turn, and their children, end with the supervisor, even if the
+/// guardian has been killed before.
 fn ends_with_the_supervisor(user: User) -> Outcome {
     for kills_guardian in [false, true] {
         let place = Place::of(user)?;
@@ -200,7 +200,7 @@ fn ends_with_the_supervisor(user: User) -> Outcome {
     Ok(())
 }
 
-/// A program that is asked to end while all clocks stand still, and sleeps before it does.
+/// A program that is asked to end while all clocks are frozen, and sleeps before it does.
 fn signals_while_clocks_stand(user: User) -> Outcome {
     let place = Place::of(user)?;
     let script = "import signal, sys, time
@@ -216,7 +216,7 @@ signal.signal(signal.SIGTERM, end); print('ready', flush=True); time.sleep(10000
     place.remove("x")
 }
 
-/// A process can have one listener: where another listens already, a member is traced.
+/// A process can have one listener: if it already has another, a member is traced.
 fn others_listen() -> Outcome {
     let place = Place::new()?;
     place.make("x", &["--rate", "1000"])?;
@@ -240,7 +240,7 @@ fn others_listen() -> Outcome {
     place.remove("x")
 }
 
-/// A debugger follows a member, which does not follow the clocks meanwhile, but afterwards.
+/// A debugger traces a member, which then follows the clocks only after the debugger has left.
 fn by_a_debugger() -> Outcome {
     let place = Place::new()?;
     place.make("x", &[])?;

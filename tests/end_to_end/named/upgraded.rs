@@ -1,4 +1,4 @@
-//! A timeline whose supervisor is of another version, which prepares programs in another way.
+//! A timeline whose supervisor has another version, which prepares programs differently.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("named::upgraded::refused_elsewhere", &needs, refused_elsewhere);
 }
 
-/// Says which year it is, and what it was started with.
+/// Prints the year, and its arguments and environment.
 const SCRIPT: &str = "cat; echo $(date +%Y) $MARK \"$1\"; exit 3";
 
 /// Joins with arguments, a variable, input and an exit status.
@@ -40,7 +40,7 @@ fn expect_joined(ended: &Finished) -> Outcome {
     ended.ensure(ended.errors.is_empty(), "it complains")
 }
 
-/// `eigentime run` of a version, in the timeline.
+/// Runs `eigentime run` of a version in the timeline.
 fn by(place: &Place, mut command: Command) -> Result<Running, Broken> {
     command.args(["run", "--timeline", "x", "--date", FUTURE.0, "--", "sleep", "86400"]);
     let member = start(command.stdin(Stdio::null()))?;
@@ -48,7 +48,7 @@ fn by(place: &Place, mut command: Command) -> Result<Running, Broken> {
     Ok(member)
 }
 
-/// A later version joins, and so does an earlier one.
+/// Both a later version and an earlier one join.
 fn joined() -> Outcome {
     let versions = Versions::new()?;
     for (keeps, joins) in [(&versions.old, &versions.new), (&versions.new, &versions.old)] {
@@ -60,7 +60,7 @@ fn joined() -> Outcome {
     Ok(())
 }
 
-/// The file that the supervisor runs has no name any more.
+/// The supervisor's executable has been unlinked.
 fn replaced() -> Outcome {
     let (versions, place) = (Versions::new()?, Place::new()?);
     let program = versions.old.join("eigentime");
@@ -70,7 +70,7 @@ fn replaced() -> Outcome {
     place.remove("x")
 }
 
-/// What runs in another mount namespace may come from anywhere.
+/// A program in another mount namespace may come from anywhere.
 fn refused_elsewhere() -> Outcome {
     let (versions, place) = (Versions::new()?, Place::new()?);
     let mut command = place.outside("unshare");

@@ -1,5 +1,5 @@
-//! The clocks of a timeline inside another when either is changed. How waits follow is tried in
-//! `named::follows::inside`, where the rate is the outer one's.
+//! The clocks of a timeline inside another when either is changed. `named::follows::inside` tests
+//! how waits follow, with the outer timeline's rate.
 
 use std::process::Stdio;
 use std::thread;
@@ -20,7 +20,7 @@ use crate::timeline::{FUTURE, STUCK, TENFOLD};
 
 const S: i128 = 1_000_000_000;
 const DAY: i128 = 86_400 * S;
-/// What a busy machine takes between two looks, by the host's clocks.
+/// How long a busy machine takes between two polls, by the host's clocks.
 const SLACK: i128 = 60 * S;
 
 /// Adds the tests.
@@ -56,7 +56,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// In timelines inside others that are told of calls in different ways.
+/// In timelines inside others that receive calls in different ways.
 fn in_setting(user: User, body: impl Fn(Setting<'_>) -> Outcome) -> Outcome {
     let ways: [&[&[&str]]; 3] = [
         &[&["--rate", "2"], &["--rate", "5"]],
@@ -83,7 +83,7 @@ fn inner_of(shown: &Shown, pid: u32) -> Result<&Inner, Broken> {
     inner.ok_or_else(|| Broken(format!("{pid} is in no timeline inside: {shown:#?}")))
 }
 
-/// Leap, rate, freeze and thaw reach the inner clocks, and `ctl show` tells these.
+/// Leap, rate, freeze and thaw reach the inner clocks, and `ctl show` reports these.
 fn outer_changes(user: User) -> Outcome {
     let place = Place::of(user)?;
     place.make("x", &["--rate", "2"])?;
@@ -119,7 +119,7 @@ fn outer_changes(user: User) -> Outcome {
     let host = after.before.duration_since(before.after).as_nanos() as i128;
     let moved = after.ns("vdso_1")? - before.ns("vdso_1")?;
     ensure!(moved >= 2990 * host, "it moved by {moved} ns in {host} ns of the host");
-    // A day ahead of the outer clock, not more: it lies on that, and was not moved itself.
+    // It is a day ahead of the outer clock, not more: it follows that, and was not moved itself.
     place.done(&["set", "x", "--date", "2050-01-01T00:00:00Z"])?;
     let set = session.snapshot()?;
     ensure!(set.ns("vdso_1")? >= after.ns("vdso_1")?, "the monotonic clock was set, too");
@@ -143,7 +143,7 @@ fn rates_out_of_range(user: User) -> Outcome {
     place.remove("x")
 }
 
-/// A POSIX timer that is set by the inner clocks goes off when these say so.
+/// A POSIX timer set by the inner clocks expires when these say so.
 fn a_timer_follows(user: User) -> Outcome {
     const SCRIPT: &str = "
 import signal, time
@@ -160,7 +160,7 @@ print(f'passed={time.monotonic() - begin}')
     command.arg(user.binary()?).args(["run", "--rate", "5", "--", "python3", "-c", SCRIPT]);
     let mut timer = start(command.stdin(Stdio::null()))?;
     while timer.next_line(STUCK)? != "armed" {}
-    // Three minutes of the host's are left of six, then a second.
+    // Three minutes of host time are left of six, then a second.
     place.done(&["leap", "x", "360s"])?;
     place.done(&["set", "x", "--rate", "360"])?;
     let ended = timer.finish(STUCK)?;
@@ -197,7 +197,7 @@ fn never_back(user: User) -> Outcome {
     }
 }
 
-/// To set the inner clock leaves the outer one alone.
+/// Setting the inner clock leaves the outer one alone.
 fn inner_does_not_move_outer(user: User) -> Outcome {
     let mut command = user.eigentime(&["--date", FUTURE.0])?;
     let script = "\"$0\" run --settable-by anyone -- \
@@ -208,7 +208,7 @@ fn inner_does_not_move_outer(user: User) -> Outcome {
     ended.ensure(ended.text("outer")? == "2100", "the outer clock was set")
 }
 
-/// To set the outer one moves the inner one by as much, and ends what waits for it there.
+/// Setting the outer clock moves the inner one by the same amount, and ends waits for it there.
 fn outer_moves_inner(user: User) -> Outcome {
     const WAITS: &str = "
 import ctypes, time

@@ -1,4 +1,4 @@
-//! What the clocks of a timeline inside another show, and how waits go by them.
+//! The clocks of a timeline inside another, and how waits follow them.
 
 use rustix::time::ClockId;
 
@@ -15,14 +15,14 @@ use crate::timeline::{FUTURE, PACES, Pace, STUCK, TENFOLD};
 use crate::waits::{calls_present, check, needs_of, table};
 use table::{CALLS, Clock};
 
-/// The options of timelines, each inside the one before.
+/// The options of timelines, each inside the previous one.
 type Levels = &'static [&'static [&'static str]];
 
-/// Ways to come to ten times the host's rate.
+/// Ways to reach ten times the host's rate.
 const TENFOLD_WAYS: [(&str, Levels); 5] = [
     ("rates", &[&["--rate", "2"], &["--rate", "5"]]),
     ("traced", &[&["--traced", "--rate", "20"], &["--rate", "0.5"]]),
-    // The outer one translates no call that the inner one must.
+    // The outer one translates none of the calls that the inner one must.
     ("beside_a_date", &[&["--offset", "+1d"], &["--date", FUTURE.0, "--rate", "10"]]),
     ("three", &[&["--date", FUTURE.0], &["--rate", "5"], &["--rate", "2", "--offset", "-1h"]]),
     ("traced_inside", &[&["--rate", "10"], &["--traced", "--monotonic", "+1d"]]),
@@ -31,7 +31,7 @@ const TENFOLD_WAYS: [(&str, Levels); 5] = [
 const SIXTY: Pace = Pace { rate: 60.0, text: "60", wait_ms: 20_000 };
 const ONE: Pace = Pace { rate: 1.0, text: "1", wait_ms: 240 };
 
-/// How the clocks run inside.
+/// The rates of the inner clocks.
 const PRODUCTS: [(&str, Levels, Pace); 6] = [
     ("ten_of_six", &[&["--rate", "10"], &["--rate", "6"]], SIXTY),
     ("three_levels", &[&["--rate", "5"], &["--rate", "3"], &["--rate", "4"]], SIXTY),
@@ -41,7 +41,7 @@ const PRODUCTS: [(&str, Levels, Pace); 6] = [
     ("of_traced", &[&["--traced", "--offset", "+1h"], &["--rate", "1000"]], PACES[2]),
 ];
 
-/// What `date -u` shows to the hour, and whose options it takes.
+/// The output of `date -u` to the hour, with the options of the timelines.
 const DATES: [(&str, Levels, &str); 6] = [
     ("day_later", &[&["--date", "2038-01-19T00:30:00Z"], &["--offset", "+1d"]], "2038-01-20 00"),
     ("day_before", &[&["--date", "2038-01-19T00:30:00Z"], &["--offset", "-1d"]], "2038-01-18 00"),
@@ -109,8 +109,8 @@ pub fn add(suite: &mut Suite) {
     add_waits(suite);
 }
 
-/// Every call that waits: where the filter of the outer timeline tells of it, and, by an ordinary user,
-/// where only that of the inner one does.
+/// Every call that waits: both where the outer timeline's filter reports it, and, as an ordinary
+/// user, where only that of the inner one does.
 fn add_waits(suite: &mut Suite) {
     let present = calls_present(Build::Dynamic);
     let ways = [("rates", &USERS[0]), ("beside_a_date", &USERS[1])];
@@ -135,7 +135,7 @@ fn shows_date(user: User, levels: Levels, shows: &str) -> Outcome {
     ended.ensure(ended.errors.is_empty(), "it complains")
 }
 
-/// What a script of Python prints inside.
+/// The output of a Python script inside.
 fn python(user: User, levels: &[&[&str]], script: &str) -> Result<Finished, Broken> {
     let ended = run(run_in(user, levels)?.args(["python3", "-c", script]), STUCK)?;
     ended.expect_code(0)?;
@@ -179,7 +179,7 @@ for key in 'first', 'second':
     while time.process_time() - begin < 0.05: pass
 ";
 
-/// By how much the wall and the monotonic clock move while a program runs for a while.
+/// How far the wall and the monotonic clock move while a program runs for a while.
 fn moved(user: User, levels: Levels) -> Result<[i64; 2], Broken> {
     let ended = python(user, levels, TWICE)?;
     let moved = |clock| -> Result<i64, Broken> {
@@ -218,7 +218,7 @@ fn only_the_wall_stands(user: User) -> Outcome {
     for levels in WAYS {
         let [wall, mono] = moved(user, levels)?;
         ensure!(wall == 0, "the wall clock moved by {wall}: {levels:?}");
-        // Fifty milliseconds of the host's at least.
+        // At least fifty milliseconds of host time.
         ensure!(mono >= 490_000_000, "the monotonic clock moved by {mono}: {levels:?}");
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Who lives in a timeline inside another, and for how long.
+//! The members of a timeline inside another, and their lifetime.
 
 use std::fs;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Ways in which the calls inside are told of.
+/// Ways in which inner calls are reported.
 const WAYS: [(&[&str], &[&str]); 4] = [
     (&["--rate", "2"], &["--rate", "5", "--date", FUTURE.0]),
     (&["--traced", "--rate", "2"], &["--rate", "5", "--date", FUTURE.0]),
@@ -42,8 +42,8 @@ const WAYS: [(&[&str], &[&str]); 4] = [
     (&["--offset", "+1d"], &["--date", FUTURE.0]),
 ];
 
-/// Those that are forked, those that start another program, and those that do so later, also from a
-/// thread and after their parent has ended.
+/// Children by fork, children that start another program, and later ones, including those of a
+/// thread and those that outlive their parent.
 fn children_stay(user: User) -> Outcome {
     const SCRIPT: &str = "
 import os, subprocess, sys, threading, time
@@ -75,7 +75,7 @@ os.execlp('sh', 'sh', '-c', 'echo replaced=$(date -u +%Y)')
     Ok(())
 }
 
-/// Whoever has not asked for it does not come into the inner one.
+/// A program enters the inner timeline only if it asks to.
 fn the_outer_one_stays(user: User) -> Outcome {
     const SCRIPT: &str = "\"$0\" run --date 2050-01-01 -- sh -c 'date -u +inner=%Y; sleep 0.2' &
                           date -u +beside=%Y; wait; date -u +after=%Y; exec date -u +replaced=%Y";
@@ -108,7 +108,7 @@ fn ends_with_the_supervisor(user: User) -> Outcome {
     place.expect_nobody()
 }
 
-/// The supervisor keeps nothing of timelines that nobody lives by any more.
+/// The supervisor keeps nothing of timelines that have no members any more.
 fn leaves_nothing_behind(user: User) -> Outcome {
     const TIMES: usize = 40;
     let place = Place::of(user)?;
@@ -130,8 +130,8 @@ fn leaves_nothing_behind(user: User) -> Outcome {
     place.remove("x")
 }
 
-/// Between its calls nobody traces a program, unless the outer filter does not suffice, which `ctl
-/// show` says.
+/// A program is traced only during its calls, unless the outer filter does not suffice, which
+/// `ctl show` reports.
 fn traced_for_moments(user: User) -> Outcome {
     let place = Place::of(user)?;
     let sleeper = |inner: &[&str]| {
@@ -158,7 +158,7 @@ fn traced_for_moments(user: User) -> Outcome {
     place.remove("x")
 }
 
-/// The caller goes on where it was.
+/// The caller continues where it was.
 fn missing_program(user: User) -> Outcome {
     let script = "\"$0\" run --date 2050-01-01 -- /nonexistent; echo status=$?; date -u +after=%Y";
     for options in [&["--date", FUTURE.0][..], &["--traced", "--date", FUTURE.0]] {

@@ -1,4 +1,4 @@
-//! What is refused inside a timeline, with a reason and a way out.
+//! Requests refused inside a timeline, with a reason and a remedy.
 
 use super::{USERS, run_in};
 use crate::command::{User, run};
@@ -8,7 +8,7 @@ use crate::needs::Need;
 use crate::suite::{Outcome, Suite};
 use crate::timeline::STUCK;
 
-/// The options of the outer and of the inner one, and what is said.
+/// The options of the outer and of the inner one, and the message.
 const REFUSED: [(&[&str], &[&str], &str); 10] = [
     (&["--rate", "2"], &["--skip-idle"], "--skip-idle is not possible inside another timeline"),
     (&["--skip-idle"], &["--rate", "2"], "inside one that skips idle time"),
@@ -63,8 +63,8 @@ fn saved(user: User) -> Outcome {
     place.remove("x")
 }
 
-/// A supervisor that takes another's place would not know the inner timeline. Programs of the outer one
-/// go on, and it can still be taken over.
+/// A supervisor that takes over would not know the inner timeline. Programs of the outer one
+/// continue, and it can still be taken over.
 fn keep_running(user: User) -> Outcome {
     let place = Place::of(user)?;
     place.make("x", &["--keep-running", "--rate", "2"])?;
@@ -81,8 +81,8 @@ fn keep_running(user: User) -> Outcome {
     place.remove("x")
 }
 
-/// From a timeline inside it, a named one is not joined: the program would get other clocks than it
-/// has.
+/// A program in a timeline inside it does not join a named one: it would get clocks other than its
+/// own.
 fn outer_name(user: User) -> Outcome {
     let place = Place::of(user)?;
     place.make("x", &["--rate", "2"])?;

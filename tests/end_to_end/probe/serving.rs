@@ -1,4 +1,4 @@
-//! `eigentime-probe serve`: the conversation, and that nothing outlives it.
+//! `eigentime-probe serve`: the conversation; nothing outlives it.
 
 use std::fs;
 use std::io::Write;
@@ -90,7 +90,7 @@ impl Server {
         heard.map_err(|why| Broken(format!("{why}: {line}")))
     }
 
-    /// The next record of this run.
+    /// Returns the next record of this run.
     fn record(&mut self, id: u64) -> Result<Value, Broken> {
         let mut heard = self.hear()?;
         ensure!(heard["record"]["id"] == id, "no record of run {id}: {heard}");
@@ -109,7 +109,7 @@ impl Server {
         self.running.finish(LIMIT)?.expect_code(0).map(drop)
     }
 
-    /// Its processes.
+    /// Its child processes.
     fn children(&self) -> Result<Vec<u32>, Broken> {
         let own = self.running.child.id().to_string();
         let mut children = Vec::new();
@@ -165,7 +165,7 @@ fn stops() -> Outcome {
     server.run(1, &LONG)?;
     server.record(1)?;
     server.run(1, &LONG)?;
-    // Records of the first come in between.
+    // Records of the first run arrive in between.
     let heard = loop {
         match server.hear()? {
             heard if heard["record"].is_object() => {}
@@ -211,7 +211,7 @@ fn as_process_1() -> Outcome {
     server.finish()
 }
 
-/// Its input stays open, and it has nothing to say.
+/// Its input stays open, and it has nothing to print.
 fn nobody_listens() -> Outcome {
     let mut command = Command::new(workspace::probe());
     command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -232,7 +232,7 @@ fn ends(how: End) -> Outcome {
     for id in [1, 2] {
         server.run(id, &LONG)?;
     }
-    // Both have begun when both have said so.
+    // Both have begun once both have said so.
     let mut begun = [false; 2];
     while begun != [true; 2] {
         let heard = server.hear()?;

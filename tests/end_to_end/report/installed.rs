@@ -1,5 +1,5 @@
-//! `make install` puts `eigentime report` where every user can run it, also after the tree was
-//! moved, and `make uninstall` takes all of it away.
+//! `make install` puts `eigentime report` where every user can run it, even after the tree was
+//! moved, and `make uninstall` removes all of it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ fn make(target: &str, root: &Path) -> Outcome {
     let mut command = Command::new("make");
     command.arg("--silent").arg("--directory").arg(workspace::root()).arg(target);
     command.arg(format!("DESTDIR={}", root.display()));
-    // Of whoever runs the tests by `make`.
+    // These come from running the tests with `make`.
     command.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
     run(&mut command, LIMIT)?.expect_code(0)?;
     Ok(())

@@ -1,4 +1,5 @@
-//! A virtual machine ends with the one who has started it, however that ends, and leaves nothing.
+//! A virtual machine ends with the process that started it, however that ends, and leaves nothing
+//! behind.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Write};
@@ -14,10 +15,10 @@ use crate::needs::Need;
 use crate::processes::{Watch, command_line, descendants, send, wait_readable};
 use crate::suite::{Broken, Outcome, Suite};
 
-/// With it, this program opens a virtual machine, says so, and waits for the end of its input.
+/// With it, this program opens a virtual machine, reports it, and waits for the end of its input.
 const ASKED: &str = "EIGENTIME_TESTS_HOLD_VM";
 
-/// An emulated machine boots in seconds, and in minutes where much else runs.
+/// An emulated machine boots in seconds, or in minutes on a busy host.
 const BOOT: Duration = Duration::from_secs(300);
 
 /// The kernel ends it at once.
@@ -31,7 +32,7 @@ pub fn add(suite: &mut Suite, needs: &[Need]) {
     suite.test("vm::ends::when_it_is_dropped", needs, dropped);
 }
 
-/// Holds a virtual machine, where this program was started for that.
+/// Holds a virtual machine if this program was started to do so.
 pub fn hold_if_asked() -> Option<ExitCode> {
     env::var_os(ASKED)?;
     let session = match open(emulated()) {
@@ -71,7 +72,7 @@ fn parent(how: Signal) -> Outcome {
         ensure!(ended, "QEMU, process {qemu}, outlives its parent");
         Ok(())
     })();
-    // It is gone already if all is well.
+    // It has already ended if all is well.
     let _ = child.kill();
     child.wait()?;
     outcome
@@ -91,7 +92,7 @@ fn qemu_below(pid: u32) -> Result<u32, Broken> {
     }
 }
 
-/// Others may run beside it, so this one has a mark that the kernel does not look at.
+/// Others may run beside it, so this one has a mark that the kernel ignores.
 fn dropped() -> Outcome {
     let mark = "eigentime.test=dropped";
     let session = open(Settings { append: Some(mark.to_owned()), ..emulated() })?;

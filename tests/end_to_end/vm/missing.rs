@@ -1,4 +1,4 @@
-//! What is said where there can be no virtual machine.
+//! The messages where no virtual machine is possible.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub fn add(suite: &mut Suite, needs: &[Need]) {
         refused(settings, &["no driver for the port", "virtio_console"])
     });
     suite.test("vm::missing::program", needs, || {
-        // A program that is none: the kernel says so, and gives up.
+        // A program that is not one: the kernel says so, and gives up.
         let probe: PathBuf = scratch()?.join("probe");
         fs::write(&probe, "this is no program")?;
         let settings = Settings { probe, ..emulated() };

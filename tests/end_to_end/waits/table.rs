@@ -1,5 +1,5 @@
-//! What each wait of the program `waits` answers when its time has come. The
-//! names are those of `tests/programs/waits`.
+//! The answer of each wait of the program `waits` at its end. The names are those of
+//! `tests/programs/waits`.
 
 /// Which time a call counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +13,15 @@ pub enum Clock {
 /// A bound.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
-    /// A share of the time that was asked for.
+    /// A share of the requested time.
     Share(f64),
-    /// What is left of so many times as long, if all that passed was spent in the call.
+    /// The remainder of this many times the time, if all elapsed time was spent in the call.
     Unspent(f64),
     Exactly(f64),
 }
 
 impl Bound {
-    /// In the unit of the value it bounds.
+    /// Returns it in the unit of the value it bounds.
     pub fn of(self, asked_ms: f64, took_ms: f64) -> f64 {
         match self {
             Bound::Share(share) => share * asked_ms,
@@ -46,12 +46,12 @@ pub struct Call {
     pub clock: Clock,
     /// Result and errno.
     pub answer: (i64, i32),
-    /// Is the result how much has come, which is less on a busy host?
+    /// Whether the result is an amount received, which is less on a busy host.
     pub may_be_less: bool,
-    /// The shortest time that can be asked for.
+    /// The shortest time that can be requested.
     pub least_ms: u64,
     pub extras: &'static [Extra],
-    /// Does the kernel count its time in ticks, and not by a clock?
+    /// Whether the kernel counts its time in ticks, and not by a clock.
     pub in_ticks: bool,
     /// Not a system call, but a function that only the GNU C library has.
     pub only_glibc: bool,
@@ -76,7 +76,7 @@ impl Call {
         Call { may_be_less: true, ..self }
     }
 
-    /// Is this what it answers?
+    /// Whether this is its answer.
     pub fn answers(&self, (result, errno): (i64, i32)) -> bool {
         let (most, expected) = self.answer;
         let least = if self.may_be_less { 1 } else { most };
@@ -129,17 +129,17 @@ const fn between(key: &'static str, least: f64, most: f64) -> Extra {
     Extra { key, least: Bound::Share(least), most: Bound::Share(most) }
 }
 
-/// The call must leave the time that it was given as it was.
+/// The call must leave its time argument unchanged.
 const UNTOUCHED: Extra = between("untouched_ms", 1.0, 1.0);
-/// Nothing was left over when the time was up.
+/// Nothing remained when the time was up.
 const NOTHING_LEFT: Extra = exactly("remain_ms", 0.0);
-/// What is left of a time that is 20 times as long as it takes until something is ready. That is counted
-/// from when the thread sleeps; on a busy host, it may be some time until the call has begun.
+/// The remainder of a time that is 20 times as long as it takes until something is ready. It counts
+/// from when the thread sleeps; on a busy host, the call may begin late.
 const MUCH_LEFT: Extra =
     Extra { key: "remain_ms", least: Bound::Unspent(20.0), most: Bound::Share(19.7) };
-/// What a timer says right after it was started; a tenth, where nothing is translated.
+/// The time left on a timer that has just been started; a tenth, where nothing is translated.
 const JUST_STARTED: Extra = between("left_ms", 0.15, 1.001);
-/// A timer started for 20 times as long before, with an interval of 7 times.
+/// A timer started before for 20 times as long, with an interval of 7 times.
 const REPLACED: [Extra; 3] =
     [JUST_STARTED, between("old_ms", 10.0, 20.001), between("old_interval_ms", 6.999, 7.001)];
 /// Four ticks in the whole time.
@@ -168,7 +168,7 @@ pub const CALLS: &[Call] = &[
     returns("select_ready", 1).with(&[MUCH_LEFT]),
     returns("pselect6", 0).with(&[NOTHING_LEFT]),
     returns("pselect6_ready", 1).with(&[MUCH_LEFT]),
-    // What is left is written back by the kernel, but not by every library.
+    // The kernel writes the remaining time back, but not every library does.
     returns("libc_select", 0),
     returns("epoll_wait", 0),
     returns("epoll_pwait", 0),
@@ -217,7 +217,7 @@ pub const CALLS: &[Call] = &[
     ]),
     returns("setitimer_virtual", SIGVTALRM).on_cpu_time(),
     returns("setitimer_prof", SIGPROF).on_cpu_time(),
-    // The kernel rounds what is left to seconds, of which 5000 were left.
+    // The kernel rounds the remaining time to seconds, of which 5000 were left.
     returns("alarm", SIGALRM).at_least(1000).with(&[Extra {
         key: "remainder_s",
         least: Bound::Exactly(4000.0),

@@ -1,4 +1,4 @@
-//! What differs between architectures: the numbers of system calls.
+//! The architecture-specific numbers of system calls.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -25,7 +25,7 @@ macro_rules! numbers {
             pub const $constant: Numbered = Numbered { nr: Nr($nr), name: $name };
         )*
 
-        /// All of them.
+        /// All calls of the architecture.
         #[cfg(test)]
         pub const ALL: &[Numbered] = &[$($constant),*];
     };

@@ -2,10 +2,10 @@
 
 use super::{Nr, Numbered, numbers};
 
-/// How the kernel names the architecture in `struct seccomp_data` (`AUDIT_ARCH_X86_64`).
+/// The kernel's name for the architecture in `struct seccomp_data` (`AUDIT_ARCH_X86_64`).
 pub const AUDIT_ARCH: u32 = 0xc000_003e;
 
-/// The bit that the numbers of calls of another ABI have under the same name (x32); zero if none.
+/// The bit set in the call numbers of another ABI under the same architecture (x32); zero if none.
 pub const OTHER_ABI_BIT: u32 = 0x4000_0000;
 
 numbers! {

@@ -1,4 +1,4 @@
-//! From answers to verdicts.
+//! Derives verdicts from answers.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::message::Outcome;
 use crate::probes;
 use crate::timelines::{NS_PER_MS, NS_PER_S, Timeline, Wall};
 
-/// Judges what a probe found out.
+/// Judges the result of a probe.
 pub fn answer(interface: &Interface, timeline: &Timeline, answer: &Answer) -> (Verdict, String) {
     let rate = timeline.rate;
-    // Would the host's clock come to the deadline in time?
+    // Whether the host's clock would not reach the deadline in time.
     let elsewhere =
         interface.claim == Claim::Follows && interface.wall && timeline.wall != Wall::Offset(0);
     let (seen, detail) = match &answer.outcome {
@@ -79,7 +79,7 @@ pub fn reading(
     let [Some(e), Some(f)] = began_here else {
         return (Verdict::Failed, "it could not be read on the host".into());
     };
-    // Differences to the first host reading: they fit into a float exactly enough.
+    // Differences from the first host reading, which a float represents precisely enough.
     let from = |value: i64| (value - a) as f64;
     let wall = clock_index(probes::WALL);
     let readings = judge::Readings {
@@ -110,19 +110,18 @@ pub fn reading(
     (verdict, explained(verdict, seen, detail))
 }
 
-/// What the host shows at the same time: by the same reading, or by another one that
-/// stands for it.
+/// The host's reading at the same time: the same reading, or another one used in its place.
 fn host_reading(reading: &Reading, index: usize, readings: &HostReadings) -> Option<i64> {
     readings[reading.like.map_or(index, clock_index)]
 }
 
-/// The table's number of a line.
+/// The number of a line in the table.
 fn clock_index(name: &str) -> usize {
     probes::all().position(|(_, one)| one.name == name).expect("it is in the table")
 }
 
-/// Where a clock of the timeline began, less where the host's was then; `wall` is what
-/// the host's wall clock showed at both ends of the time in which that was.
+/// The start of a timeline's clock relative to the host's at that time; `wall` is the host's wall
+/// clock at both ends of the interval in which the timeline started.
 fn ahead(epoch: Epoch, timeline: &Timeline, wall: [Option<i64>; 2]) -> Option<[f64; 2]> {
     let of_wall = wall.map(|now| match timeline.wall {
         Wall::Offset(offset) => offset as f64,
@@ -137,7 +136,7 @@ fn ahead(epoch: Epoch, timeline: &Timeline, wall: [Option<i64>; 2]) -> Option<[f
     }
 }
 
-/// How far the kernel's time namespace moves it.
+/// The offset from the kernel's time namespace.
 fn moved(epoch: Epoch, timeline: &Timeline) -> f64 {
     match epoch {
         Epoch::Monotonic => timeline.monotonic as f64,
@@ -147,11 +146,11 @@ fn moved(epoch: Epoch, timeline: &Timeline) -> f64 {
     }
 }
 
-/// The most by which a reading lags, in nanoseconds of its own.
+/// The maximum lag of a reading, in its own nanoseconds.
 fn grain(grain: Grain, rate: f64) -> f64 {
     /// The longest tick that kernels are built with.
     const TICK: f64 = 10.5e6;
-    /// What the reads of one process need.
+    /// The time that one process needs for its reads.
     const READ: f64 = NS_PER_MS as f64;
     match grain {
         Grain::Fine => READ * rate.max(1.0),
@@ -160,7 +159,7 @@ fn grain(grain: Grain, rate: f64) -> f64 {
     }
 }
 
-/// Says of a failure what it looks like.
+/// Adds the likely cause to a failure.
 fn explained(verdict: Verdict, seen: Seen, detail: String) -> String {
     match (verdict, seen) {
         (Verdict::Failed, Seen::Host) => format!("it goes by the host: {detail}"),
@@ -174,7 +173,7 @@ fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Nanoseconds for people.
+/// Formats nanoseconds for display.
 fn span(ns: i64) -> String {
     if ns.abs() < NS_PER_S {
         format!("{:.1} ms", ns as f64 / NS_PER_MS as f64)
@@ -183,7 +182,7 @@ fn span(ns: i64) -> String {
     }
 }
 
-/// A difference for people.
+/// Formats a difference for display.
 fn signed(ns: i64) -> String {
     const DAY: i64 = 86_400 * NS_PER_S;
     if ns.abs() < DAY {

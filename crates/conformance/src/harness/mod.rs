@@ -1,5 +1,5 @@
-//! Outside of the timelines: starts them, gives the probes orders, and judges what they
-//! find out by the host's own clocks.
+//! The part outside the timelines: starts them, gives orders to the probes, and judges their
+//! findings by the host's own clocks.
 
 mod judging;
 mod session;
@@ -19,39 +19,39 @@ use crate::sys;
 use crate::timelines::{HOST, TIMELINES, Timeline};
 use session::{DID_NOT_END, Readings, Session};
 
-/// How many probes are tried at the same time in one timeline: most of them only wait.
+/// The number of probes that run at the same time in one timeline: most of them only wait.
 const AT_ONCE: usize = 8;
-/// How often something that failed is tried again, alone: the machine may be busy.
+/// The number of retries of a failed test, alone, since the machine may be busy.
 const TRIES_AGAIN: usize = 3;
-/// How many failures a busy machine may cause; more than that are none of its doing.
+/// The number of failures that a busy machine may cause; more have another cause.
 const MISHAPS: usize = 60;
-/// How many times as long as it should a wait may last before it is ended.
+/// The factor by which a wait may exceed its length before it is killed.
 const WAIT_LIMIT: u32 = 5;
-/// Host time between two readings: enough to tell the rates apart by clocks that show
-/// whole seconds.
+/// Host time between two readings: enough to distinguish the rates with clocks that show whole
+/// seconds.
 const APART: Duration = Duration::from_millis(3200);
 
-/// One timeline at work.
+/// A timeline during the test.
 struct Trial<'a> {
     index: usize,
     timeline: &'static Timeline,
     session: Session,
     progress: &'a Progress,
     found: Vec<Option<(Verdict, String)>>,
-    /// Texts that must be on standard error in the end, and whose.
+    /// Texts that must be on standard error at the end, with their interfaces.
     notes: Vec<(usize, String)>,
 }
 
-/// How far the whole is.
+/// The progress of the whole test.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// So many lines have a verdict.
+    /// The number of lines that have a verdict.
     pub done: AtomicUsize,
-    /// Of so many.
+    /// The total number of lines.
     pub all: AtomicUsize,
 }
 
-/// Tries everything in all timelines.
+/// Tests everything in all timelines.
 pub fn try_all(options: &Options, progress: &Progress) -> Vec<Record> {
     let chosen = (0..TIMELINES.len()).map(|index| choose(options, index).len()).sum();
     progress.all.store(chosen, Ordering::Relaxed);
@@ -66,7 +66,7 @@ pub fn try_all(options: &Options, progress: &Progress) -> Vec<Record> {
     records
 }
 
-/// The interfaces to be tried in a timeline.
+/// The interfaces to test in a timeline.
 fn choose(options: &Options, timeline: usize) -> Vec<usize> {
     let chosen = |kind: &str, interface: &Interface| {
         let text = format!("{kind}: {}", interface.name).to_lowercase();
@@ -88,7 +88,7 @@ fn command(options: &Options, timeline: &Timeline) -> Command {
         Command::new(program)
     } else {
         let mut command = Command::new(&options.eigentime);
-        // What setting the clock does is tried for ordinary users, too.
+        // Setting the clock is tested for unprivileged users, too.
         let settable = ["--settable-by", "anyone"];
         command.arg("run").args(timeline.options).args(settable).arg("--").arg(program);
         command
@@ -107,7 +107,7 @@ fn try_timeline(options: &Options, index: usize, progress: &Progress) -> Vec<Rec
         Ok(session) => session,
         Err(error) => {
             progress.done.fetch_add(chosen.len(), Ordering::Relaxed);
-            // Not every machine lets everybody have a time namespace.
+            // Not every machine permits time namespaces to every user.
             let lacking = timeline.needs_namespace() && error.contains("time namespace");
             let verdict = if lacking { Verdict::Skipped } else { Verdict::Failed };
             let detail = format!("the timeline does not start: {error}");
@@ -204,7 +204,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Tries something that sets the clock, and looks whether the host's was set.
+    /// Tests an interface that sets the clock, and checks whether the host's was set.
     fn try_setter(&mut self, index: usize) -> Result<(), String> {
         let before = host_wall_ahead();
         self.try_probes(&[index], 1)?;
@@ -222,18 +222,18 @@ impl Trial<'_> {
         }
     }
 
-    /// Those of some interfaces that have failed so far.
+    /// The interfaces in a list that have failed so far.
     fn failed(&self, of: &[usize]) -> Vec<usize> {
         let failed = |index: &usize| matches!(self.found[*index], Some((Verdict::Failed, _)));
         of.iter().copied().filter(failed).collect()
     }
 
-    /// Did it have to be ended?
+    /// Whether it had to be killed.
     fn hung(&self, index: usize) -> bool {
         matches!(&self.found[index], Some((_, detail)) if detail == DID_NOT_END)
     }
 
-    /// Ends the timeline; everything that was found in it.
+    /// Ends the timeline and returns all its results.
     fn finish(mut self, chosen: &[usize], error: Option<String>) -> Vec<Record> {
         let errors = self.session.finish();
         for (index, text) in self.notes.drain(..) {
@@ -254,13 +254,13 @@ impl Trial<'_> {
     }
 }
 
-/// How far the host's wall clock is ahead of its monotonic clock, in nanoseconds.
+/// The host's wall clock minus its monotonic clock, in nanoseconds.
 fn host_wall_ahead() -> i64 {
     let read = |clock| sys::clock(clock).unwrap_or(0);
     read(libc::CLOCK_REALTIME) - read(libc::CLOCK_MONOTONIC)
 }
 
-/// What was skipped in a timeline must be missing on the host, too.
+/// Checks that what was skipped in a timeline is missing on the host, too.
 fn doubt_skipped(options: &Options, records: &mut [Record]) {
     let tried = |record: &&mut Record| {
         record.verdict == Verdict::Skipped

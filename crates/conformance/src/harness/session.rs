@@ -1,4 +1,4 @@
-//! A timeline with the probes in it, as seen from outside.
+//! A timeline and its probes, as seen from outside.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,13 +10,13 @@ use crate::message::{Message, Outcome, What};
 use crate::serve::{Order, readings};
 use crate::timelines::Timeline;
 
-/// How long a timeline may take to start, or to end.
+/// The maximum time for a timeline to start, and to end.
 const START: Duration = Duration::from_secs(20);
 const FINISH: Duration = Duration::from_secs(5);
-/// How long a probe may take beyond what it waits for.
+/// The maximum time of a probe beyond its wait.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is said of a probe that had to be ended.
+/// The detail for a probe that had to be killed.
 pub const DID_NOT_END: &str = "it did not end";
 
 /// All readings of the host, made by the harness itself.
@@ -33,12 +33,12 @@ pub struct Readings {
     pub after: HostReadings,
 }
 
-/// What became of an order.
+/// The result of an order.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What the probe found out.
+    /// The finding of the probe.
     pub outcome: Outcome,
-    /// How long its wait lasted on the host.
+    /// The duration of its wait on the host.
     pub lasted: Option<Duration>,
 }
 
@@ -54,20 +54,20 @@ pub struct Session {
     pub began: [HostReadings; 2],
 }
 
-/// An order that is being carried out.
+/// An order being carried out.
 struct Running {
     order: u32,
     until: Instant,
     begun: Option<Instant>,
     ended: Option<Instant>,
     found: Option<Outcome>,
-    /// Was it told to end?
+    /// Whether it was ordered to end.
     over: bool,
 }
 
 impl Session {
-    /// Starts a timeline: `command` is what starts it, up to the name of the timeline.
-    /// If that fails, the error says what was written to standard error.
+    /// Starts a timeline with `command`, which lacks only the name of the timeline. The error on
+    /// failure is the text on standard error.
     pub fn start(mut command: Command, timeline: &Timeline) -> Result<Self, String> {
         let before = readings();
         command.arg(timeline.name).stdin(Stdio::piped());
@@ -91,7 +91,7 @@ impl Session {
         });
         let errors = thread::spawn(move || {
             let mut text = Vec::new();
-            // Whatever came until then is good.
+            // On an error, the text received so far is kept.
             let _ = error_output.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
@@ -117,8 +117,8 @@ impl Session {
         }
     }
 
-    /// Lets the probes try interfaces, up to `at_once` at the same time; `each` gets the
-    /// answers as they come.
+    /// Makes the probes test interfaces, up to `at_once` at the same time; `each` receives the
+    /// answers as they arrive.
     pub fn run(
         &mut self,
         interfaces: &[usize],
@@ -179,7 +179,7 @@ impl Session {
         self.orders.write_all(line.as_bytes()).map_err(|error| format!("it ended: {error}"))
     }
 
-    /// Waits for a message; an answer, if it was the end of one order.
+    /// Waits for a message; returns an answer if it completes an order.
     fn next(&mut self) -> Result<Option<(u32, Answer)>, String> {
         let now = Instant::now();
         let until = self.running.iter().map(|one| one.until).min().unwrap_or(now + PATIENCE);
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Ends what takes too long.
+    /// Ends orders that take too long.
     fn end_late(&mut self) -> Result<(), String> {
         let now = Instant::now();
         let mut late = Vec::new();
@@ -232,7 +232,7 @@ impl Session {
         None
     }
 
-    /// Ends the timeline; what was written to its standard error.
+    /// Ends the timeline, and returns the text on its standard error.
     pub fn finish(mut self) -> String {
         drop(self.orders);
         let until = Instant::now() + FINISH;
@@ -244,7 +244,7 @@ impl Session {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        // A program that is left holds it open; then there is no text.
+        // A remaining program keeps it open; then there is no text.
         while !self.errors.is_finished() && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
@@ -256,7 +256,7 @@ impl Session {
     }
 }
 
-/// A status of `wait`, in words.
+/// The text for a wait status.
 fn exit_text(status: i32) -> String {
     if libc::WIFSIGNALED(status) {
         format!("signal {}", libc::WTERMSIG(status))

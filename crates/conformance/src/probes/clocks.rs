@@ -1,5 +1,5 @@
-//! Reads of clocks: through the vDSO, by system calls, from the vsyscall page, and past
-//! all of them.
+//! Clock reads: through the vDSO, by system calls, from the vsyscall page, and bypassing all of
+//! these.
 
 use std::fs;
 use std::hint::black_box;
@@ -16,7 +16,7 @@ const fn reading(read: fn() -> Option<i64>, epoch: Epoch, grain: Grain) -> Readi
     Reading { read, like: None, epoch, grain }
 }
 
-/// Reads of the host's clocks that others are compared with.
+/// Clock reads whose host values others are compared with.
 pub const WALL: &str = "CLOCK_REALTIME, vDSO";
 pub const BOOT: &str = "CLOCK_BOOTTIME, vDSO";
 const TICKING: &str = "CLOCK_MONOTONIC, vDSO";
@@ -43,7 +43,7 @@ const HUNDREDTH: Grain = Grain::Cut(NS_PER_S / 100);
 const CLOCK_AUX: i32 = 16;
 const DEVICES: &str = "dynamic clock ids (/dev/ptpN), auxiliary clocks";
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     vdso::<0>(WALL, Epoch::Wall, Grain::Fine),
     raw::<0>("CLOCK_REALTIME, system call", Epoch::Wall, Grain::Fine),
@@ -196,12 +196,12 @@ fn sysinfo() -> Option<i64> {
     let mut info: libc::sysinfo = unsafe { std::mem::zeroed() };
     // SAFETY: one sysinfo is written.
     sys::checked(unsafe { libc::sysinfo(&raw mut info) }).ok()?;
-    // Of another type in musl.
+    // It has another type in musl.
     Some(info.uptime as i64 * NS_PER_S)
 }
 
 fn adjtimex() -> Option<i64> {
-    // SAFETY: all fields of a timex may be zero, which asks and changes nothing.
+    // SAFETY: all fields of a timex may be zero, which queries and changes nothing.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel reads and writes one timex.
     unsafe { call!(libc::SYS_adjtimex, &mut state) }.ok()?;
@@ -216,13 +216,13 @@ fn clock_adjtime() -> Option<i64> {
     Some(since_1970(&state))
 }
 
-/// The time in a timex, whose fraction is in nanoseconds if its status says so.
+/// The time in a timex, whose fraction is in nanoseconds if its status indicates so.
 fn since_1970(state: &libc::timex) -> i64 {
     let unit = if state.status & libc::STA_NANO != 0 { 1 } else { 1000 };
     state.time.tv_sec * NS_PER_S + state.time.tv_usec * unit
 }
 
-/// How much work is done where CPU time is measured.
+/// The amount of work where CPU time is measured.
 const WORK: i64 = 60 * NS_PER_MS;
 
 const fn cpu_clock<const ID: i32>(name: &'static str) -> Interface {
@@ -235,7 +235,7 @@ fn cpu_time<const ID: i32>(_bench: &Bench) -> Answer {
     while sys::used_cpu()? - work_before < WORK {}
     let raw = sys::raw_clock(ID)? - raw_before;
     let passed = sys::clock(ID)? - before;
-    // Whichever of the two is further off counts.
+    // Uses whichever is further off.
     let further = |ns: i64| (ns - WORK).abs();
     let shown = if further(raw) > further(passed) { raw } else { passed };
     Ok(Outcome::Length { right: WORK, shown, passed: 0 })
@@ -268,7 +268,7 @@ fn rdtscp() -> Option<i64> {
     Some(unsafe { std::arch::x86_64::__rdtscp(&raw mut processor) } as i64)
 }
 
-/// The clock of a network card, whose id is made from a descriptor.
+/// The clock of a network card, whose id is derived from a descriptor.
 fn ptp() -> Option<i64> {
     use std::os::fd::AsRawFd;
     let device = fs::File::open("/dev/ptp0").ok()?;

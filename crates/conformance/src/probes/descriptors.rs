@@ -11,7 +11,7 @@ use crate::timelines::NS_PER_MS;
 
 use super::EVERYWHERE;
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::probe("poll", poll).of(&["poll"]).under(EVERYWHERE),
     Interface::probe("ppoll", ppoll).of(&["ppoll"]),
@@ -25,7 +25,7 @@ pub const INTERFACES: &[Interface] = &[
     Interface::probe("epoll_pwait2", epoll_pwait2).of(&["epoll_pwait2"]),
 ];
 
-/// A pipe in which nothing comes unless somebody writes.
+/// A pipe that stays empty unless the test writes to it.
 struct Quiet {
     read: OwnedFd,
     write: File,
@@ -41,7 +41,7 @@ impl Quiet {
         libc::pollfd { fd: self.read.as_raw_fd(), events: libc::POLLIN, revents: 0 }
     }
 
-    /// The same for select(2), as many bits as its first argument says.
+    /// The set for select(2), with as many bits as its first argument indicates.
     fn set(&self) -> ([u64; 16], i32) {
         let fd = self.read.as_raw_fd();
         let mut set = [0; 16];
@@ -118,8 +118,7 @@ fn epoll_pwait2(bench: &Bench) -> Answer {
     epoll(bench, libc::SYS_epoll_pwait2, |time| (Arg::from(time), NULL, 0))
 }
 
-/// A wait for events: what the call takes after its first three arguments is made from
-/// the time.
+/// A wait for events; the arguments after the first three are made from the time.
 fn epoll(
     bench: &Bench,
     number: libc::c_long,
@@ -156,7 +155,7 @@ fn pselect6_left(bench: &Bench) -> Answer {
     })
 }
 
-/// Ends a wait by an event and compares what is left with what had not passed.
+/// Ends a wait with an event and compares the remaining time with the time that had not passed.
 fn left(bench: &Bench, wait: impl FnOnce(&Quiet, i64) -> io::Result<(i64, i64)>) -> Answer {
     let quiet = Quiet::new()?;
     let mut write = quiet.write.try_clone()?;

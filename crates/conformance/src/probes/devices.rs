@@ -1,4 +1,4 @@
-//! Times that terminals, keys and the hardware clock take or show.
+//! Times that terminals, keys and the hardware clock accept or show.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use crate::timelines::{NS_PER_MS, NS_PER_S, Under};
 
 use super::{HOST_TIMEOUTS, HOST_WAIT, host_wait};
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::probe("VTIME of terminals", vtime).host(HOST_TIMEOUTS).under(Under::RATES),
     Interface::probe("keyctl timeouts", keyctl).host(HOST_TIMEOUTS).under(Under::FAST),
@@ -29,7 +29,7 @@ pub const INTERFACES: &[Interface] = &[
     .under(Under::OFFSET.and(Under::FAST)),
 ];
 
-/// A read of a terminal on which nobody types.
+/// A read from a terminal without input.
 fn vtime(bench: &Bench) -> Answer {
     // SAFETY: only numbers are passed.
     let main = descriptor(
@@ -57,7 +57,7 @@ fn vtime(bench: &Bench) -> Answer {
     })
 }
 
-/// The terminal that belongs to a pseudo-terminal's main end.
+/// The terminal end of a pseudo-terminal.
 fn other_end(main: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = libc::O_RDWR | libc::O_NOCTTY;
     // SAFETY: only numbers are passed.
@@ -70,7 +70,7 @@ const KEYCTL_SET_TIMEOUT: i32 = 15;
 /// The kernel counts whole seconds of its wall clock: this many last at least one less.
 const KEY_SECONDS: i64 = 2;
 
-/// A key with a timeout, until it cannot be read any more.
+/// A key with a timeout, until it becomes unreadable.
 fn keyctl(bench: &Bench) -> Answer {
     let ring = KEY_SPEC_PROCESS_KEYRING;
     // SAFETY: the kernel reads two strings and one byte.
@@ -93,7 +93,7 @@ fn keyctl(bench: &Bench) -> Answer {
 /// RTC_RD_TIME.
 const RTC_RD_TIME: u64 = 0x8024_7009;
 
-/// What the hardware clock shows, taken for UTC.
+/// The reading of the hardware clock, taken as UTC.
 fn rtc() -> Option<i64> {
     let device = File::open("/dev/rtc0").or_else(|_| File::open("/dev/rtc")).ok()?;
     // A `struct rtc_time` is the first nine numbers of a `struct tm`.

@@ -1,4 +1,4 @@
-//! Every futex operation that takes a time. Nobody ever wakes these waiters.
+//! Every futex operation that takes a time. These waiters are never woken.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -26,7 +26,7 @@ const fn wait(name: &'static str, probe: fn(&Bench) -> Answer) -> Interface {
     Interface::probe(name, probe).of(&["futex"])
 }
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     wait("FUTEX_WAIT", plain::<0>).under(EVERYWHERE),
     wait("FUTEX_WAIT, private", plain::<{ libc::FUTEX_PRIVATE_FLAG }>),
@@ -48,7 +48,7 @@ pub const INTERFACES: &[Interface] = &[
 static WORD: AtomicU32 = AtomicU32::new(0);
 static LOCK: AtomicU32 = AtomicU32::new(0);
 
-/// Makes futex(2) on one of the words above.
+/// Calls futex(2) on one of the words above.
 fn futex(
     word: &'static AtomicU32,
     operation: i32,
@@ -73,7 +73,7 @@ fn bitset<const CLOCK: i32, const FLAGS: i32>(bench: &Bench) -> Answer {
     })
 }
 
-/// What sem_timedwait and its kin make of a deadline of zero.
+/// The call that sem_timedwait and similar functions make for a deadline of zero.
 fn long_past(bench: &Bench) -> Answer {
     let operation = libc::FUTEX_WAIT_BITSET | BY_WALL;
     match futex(&WORD, operation, &timespec(0), NULL, ANY_BIT) {

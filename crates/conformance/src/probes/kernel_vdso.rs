@@ -1,4 +1,4 @@
-//! The kernel's own vDSO, which is still there for a program that looks for it.
+//! The kernel's own vDSO, which a program can still find.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::sys::{nanos, timespec};
 
 type ClockGettime = extern "C" fn(i32, *mut libc::timespec) -> i32;
 
-/// CLOCK_REALTIME by the vDSO that the kernel's auxiliary vector names.
+/// CLOCK_REALTIME through the vDSO in the kernel's auxiliary vector.
 pub fn by_auxv() -> Option<i64> {
     let vector = fs::read("/proc/self/auxv").ok()?;
     let words: Vec<u64> = vector
@@ -19,17 +19,17 @@ pub fn by_auxv() -> Option<i64> {
         .collect();
     let pair = words.chunks_exact(2).find(|pair| pair[0] == libc::AT_SYSINFO_EHDR)?;
     let (start, end) = mapped()?;
-    // The address must be the kernel's mapping: nothing else is looked into.
+    // The address must be that of the kernel's mapping; nothing else is read.
     (pair[1] as usize == start).then(|| read(start, end)).flatten()
 }
 
-/// CLOCK_REALTIME by the vDSO that is mapped under its name.
+/// CLOCK_REALTIME through the vDSO that is mapped under its name.
 pub fn by_maps() -> Option<i64> {
     let (start, end) = mapped()?;
     read(start, end)
 }
 
-/// Where the mapping `[vdso]` is.
+/// The address range of the mapping `[vdso]`.
 fn mapped() -> Option<(usize, usize)> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
@@ -37,7 +37,7 @@ fn mapped() -> Option<(usize, usize)> {
     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
 }
 
-/// Reads the clock by the image that lies there.
+/// Reads the clock through the image at this address.
 fn read(start: usize, end: usize) -> Option<i64> {
     // SAFETY: the kernel maps its vDSO readable, as long as the process lives.
     let image = unsafe { std::slice::from_raw_parts(start as *const u8, end - start) };

@@ -12,7 +12,7 @@ use crate::bench::{Answer, Bench, Ends, Needed, sleep};
 use crate::interface::Interface;
 use crate::sys::{self, NULL, SIGSET_BYTES, call, descriptor};
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::probe("rt_sigtimedwait", rt_sigtimedwait).of(&["rt_sigtimedwait"]),
     Interface::probe("semtimedop", semtimedop).of(&["semtimedop"]),
@@ -82,12 +82,11 @@ fn mq_timedreceive(bench: &Bench) -> Answer {
     })
 }
 
-/// Datagrams that are sent in the time that is asked for, and those that are received
-/// at most.
+/// The number of datagrams sent within the requested time, and the maximum received.
 const DATAGRAMS: i64 = 10;
 const AT_MOST: usize = 64;
 
-/// The kernel looks at the time only when a datagram has come, so some keep coming.
+/// The kernel checks the time only when a datagram has arrived, so datagrams are sent continually.
 fn recvmmsg(bench: &Bench) -> Answer {
     let receiver = UdpSocket::bind("127.0.0.1:0").needed("the loopback device")?;
     let to = receiver.local_addr()?;
@@ -116,7 +115,7 @@ fn recvmmsg(bench: &Bench) -> Answer {
         // SAFETY: the kernel writes at most `AT_MOST` datagrams of a byte and one timespec.
         let got = unsafe { call!(libc::SYS_recvmmsg, fd, &mut messages, AT_MOST, 0, &mut time) };
         done.store(true, Ordering::Relaxed);
-        // As many as came; all that counts is that the time ended it.
+        // Any number may arrive; only the end by timeout matters.
         got.map(|count| if (1..AT_MOST as i64).contains(&count) { 0 } else { count })
     })
 }

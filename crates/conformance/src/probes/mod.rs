@@ -1,4 +1,4 @@
-//! What is tried, and how: one file per kind of interface, each with its part of the
+//! The tested interfaces and their tests: one file per kind of interface, each with its part of the
 //! table.
 
 mod clocks;
@@ -53,26 +53,26 @@ pub const GROUPS: [Group; 14] = [
     Group { name: "setting the clock", interfaces: sets::INTERFACES },
 ];
 
-/// All lines, with the headings that they are under. Their places in this order are
-/// their numbers, inside and outside of the timelines.
+/// All lines, with their headings. Their positions in this order are their numbers, inside and
+/// outside the timelines.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static Interface)> {
     GROUPS.iter().flat_map(|group| group.interfaces.iter().map(|one| (group.name, one)))
 }
 
-/// Where time passes.
+/// The timelines in which time passes.
 const EVERYWHERE: Under = Under::MOVING.and(Under::NAMESPACE);
-/// What `NOT_VIRTUALIZED` calls CPU time.
+/// The name of CPU time in `NOT_VIRTUALIZED`.
 const CPU: &str = "CPU-time clocks";
-/// What `NOT_VIRTUALIZED` calls timeouts of other kinds.
+/// The name of other timeouts in `NOT_VIRTUALIZED`.
 const HOST_TIMEOUTS: &str = "VTIME of terminals, SO_LINGER, keyctl timeouts, /dev/rtc";
-/// How long waits on host time are.
+/// The length of waits on host time.
 const HOST_WAIT: i64 = 200 * NS_PER_MS;
-/// How many ticks of a periodic timer a wait is.
+/// The number of ticks of a periodic timer in a wait.
 const TICKS: i64 = 4;
-/// What a timer is set to that is only asked how much is left.
+/// The setting of a timer that is only queried for its remaining time.
 const LONG: i64 = 100 * NS_PER_S;
 
-/// Makes a wait of `ns` that is said to be on host time.
+/// Makes a wait of `ns` that is claimed to be on host time.
 fn host_wait(
     bench: &Bench,
     ns: i64,

@@ -1,4 +1,4 @@
-//! Calls that make processes, and what else the table of the calls watches.
+//! Calls that create processes, and other watched calls in the table.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -12,7 +12,7 @@ use crate::timelines::Under;
 
 const UNTRACED: &str = "CLONE_UNTRACED through clone3";
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::reading(
         "getgroups",
@@ -25,11 +25,11 @@ pub const INTERFACES: &[Interface] = &[
     Interface::probe("rt_sigaction: reads where threads are cancelled", by_rt_sigaction)
         .of(&["rt_sigaction"])
         .on_wall(),
-    // Of these timelines the one whose programs are traced for life.
+    // The only timeline here whose programs are traced for life.
     Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::FROZEN),
 ];
 
-/// The caller's groups, as a number small enough to be compared exactly.
+/// The caller's groups, as a number small enough for an exact comparison.
 fn groups() -> Option<i64> {
     let mut groups = vec![0u32; 65_536];
     // SAFETY: the kernel writes at most as many groups.
@@ -41,10 +41,10 @@ fn groups() -> Option<i64> {
     Some((hasher.finish() >> 24) as i64)
 }
 
-/// What a child answers: its reading of the wall clock by a system call, or the errno.
+/// The reply of a child: its reading of the wall clock by a system call, or the errno.
 type Reply = [i64; 2];
 
-/// The `struct clone_args` that clone3 had first.
+/// The original `struct clone_args` of clone3.
 #[repr(C)]
 #[derive(Default)]
 struct CloneArgs {
@@ -56,7 +56,7 @@ struct CloneArgs {
 
 fn by_clone(bench: &Bench) -> Answer {
     let flags = eigentime_calls::CLONE_UNTRACED | libc::SIGCHLD as u32;
-    // SAFETY: without a stack of its own, the child goes on with a copy of this one.
+    // SAFETY: without a stack of its own, the child continues on a copy of this one.
     follows(bench, "a child made so", || unsafe { call!(libc::SYS_clone, flags, 0, 0, 0, 0) })
 }
 
@@ -74,10 +74,11 @@ fn by_prctl(bench: &Bench) -> Answer {
     })
 }
 
-/// Tries a child that has a handler for a signal by which C libraries cancel threads. Nobody sends it.
+/// Tests a child with a handler for a signal that C libraries use to cancel threads. The signal is
+/// never sent.
 fn by_rt_sigaction(bench: &Bench) -> Answer {
     let [signal, _] = eigentime_calls::CANCELLATION_SIGNALS;
-    // `struct sigaction` of the kernel, on every architecture: handler, flags, restorer, mask.
+    // The kernel's `struct sigaction`: handler, flags, restorer, mask.
     let action = [0x1000_u64, 0, 0, 0];
     // SAFETY: the kernel copies the action; the handler is never called.
     after(bench, "a child that cancels threads", || unsafe {
@@ -85,7 +86,7 @@ fn by_rt_sigaction(bench: &Bench) -> Answer {
     })
 }
 
-/// Tries a child that puts a filter on itself, which allows everything.
+/// Tests a child that installs a filter that allows everything.
 fn filtered(bench: &Bench, put: fn(&libc::sock_fprog) -> io::Result<i64>) -> Answer {
     after(bench, "a child with a filter of its own", || {
         let mut all = libc::sock_filter {
@@ -101,10 +102,10 @@ fn filtered(bench: &Bench, put: fn(&libc::sock_fprog) -> io::Result<i64>) -> Ans
     })
 }
 
-/// Does a child that has done this read the timeline's clock?
+/// Tests whether a child reads the timeline's clock after `prepare`.
 fn after(bench: &Bench, child: &str, prepare: impl FnOnce() -> io::Result<()>) -> Answer {
     follows(bench, child, || {
-        // SAFETY: without a stack of its own, the child goes on with a copy of this one.
+        // SAFETY: without a stack of its own, the child continues on a copy of this one.
         let child = unsafe { call!(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) }?;
         if child == 0 && prepare().is_err() {
             // SAFETY: ends the child without anything else; its parent reads nothing.
@@ -114,7 +115,7 @@ fn after(bench: &Bench, child: &str, prepare: impl FnOnce() -> io::Result<()>) -
     })
 }
 
-/// Does a child that is made so read the timeline's clock?
+/// Tests whether a child created by `fork` reads the timeline's clock.
 fn follows(bench: &Bench, child: &str, fork: impl FnOnce() -> io::Result<i64>) -> Answer {
     let (before, reply, after) = ask_child(fork)?;
     Ok(match reply {
@@ -146,7 +147,7 @@ fn by_clone3(_bench: &Bench) -> Answer {
     })
 }
 
-/// Makes a child, lets it read the wall clock by a system call, and reads it before and
+/// Creates a child that reads the wall clock with a system call, and reads the clock before and
 /// after.
 fn ask_child(fork: impl FnOnce() -> io::Result<i64>) -> Result<(i64, Reply, i64), Failure> {
     let mut ends = [0i32; 2];

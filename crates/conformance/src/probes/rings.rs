@@ -1,5 +1,4 @@
-//! Waits for completions: Linux AIO and io_uring. Nothing is ever submitted but a
-//! timeout.
+//! Waits for completions: Linux AIO and io_uring. Only timeouts are submitted.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,7 +13,7 @@ use crate::timelines::Under;
 
 use super::{HOST_WAIT, host_wait};
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::probe("io_getevents", io_getevents).of(&["io_getevents"]),
     Interface::probe("io_pgetevents", io_pgetevents).of(&["io_pgetevents"]),
@@ -105,7 +104,7 @@ const FEATURE_EXT_ARG: u32 = 1 << 8;
 const ENTRIES: u32 = 4;
 const OFFSET_RING: i64 = 0;
 const OFFSET_ENTRIES: i64 = 0x1000_0000;
-/// More than the rings of four entries take.
+/// More than the rings of four entries need.
 const RING_BYTES: usize = 4096;
 /// IORING_OP_TIMEOUT.
 const TIMEOUT: u8 = 11;
@@ -146,7 +145,7 @@ impl Ring {
         unsafe { call!(libc::SYS_io_uring_enter, fd, 0, 1, flags, &argument, size) }
     }
 
-    /// A part of the ring, shared with the kernel.
+    /// Maps a part of the ring, shared with the kernel.
     fn map(&self, offset: i64) -> io::Result<*mut c_void> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let fd = self.fd.as_raw_fd();
@@ -157,13 +156,13 @@ impl Ring {
         if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(at) }
     }
 
-    /// Submits a timeout and waits until it is over.
+    /// Submits a timeout and waits until it expires.
     fn time_out(&self, time: &libc::timespec) -> io::Result<i64> {
         let ring = self.map(OFFSET_RING)?;
         let entries = self.map(OFFSET_ENTRIES)?;
         let offsets = &self.params.sq;
-        // SAFETY: the kernel has laid these out in the mappings, at these offsets, and
-        // reads them in io_uring_enter only; an entry has 64 bytes.
+        // SAFETY: the kernel has laid these out in the mappings, at these offsets, and reads them
+        // in io_uring_enter only; an entry has 64 bytes.
         unsafe {
             let entry = entries.cast::<u8>();
             entry.write_bytes(0, 64);

@@ -1,8 +1,7 @@
-//! Setting the wall clock, which must be the timeline's and never the host's.
+//! Setting the wall clock, which must affect the timeline's and never the host's.
 //!
-//! These probes must never reach the host's clock, not even as root and if Eigentime
-//! failed: they make sure that they are in a timeline, and give up the right to set
-//! the host's clock before they try.
+//! These probes must never set the host's clock, not even as root if Eigentime fails: they verify
+//! that they are in a timeline, and drop the capability to set the host's clock first.
 
 use std::fs;
 use std::io;
@@ -17,7 +16,7 @@ use crate::timelines::{NS_PER_MS, NS_PER_S, Under};
 
 const REALTIME: i32 = libc::CLOCK_REALTIME;
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::setter("clock_settime", |_| set(clock_settime)).of(&["clock_settime"]),
     Interface::setter("settimeofday", |_| set(settimeofday)).of(&["settimeofday"]),
@@ -34,18 +33,18 @@ pub const INTERFACES: &[Interface] = &[
         .under(Under::OFFSET),
 ];
 
-/// How far the clock is set.
+/// The step of the clock.
 pub const STEP: i64 = 1000 * NS_PER_S;
-/// More than passes meanwhile at any rate, less than it is set.
+/// More than the time that passes meanwhile at any rate, and less than the step.
 const SLACK: i64 = 100 * NS_PER_S;
 
-/// Is this process in a timeline? Its image says so.
+/// Whether this process is in a timeline, according to its mapped image.
 #[must_use]
 pub fn in_timeline() -> bool {
     fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("memfd:eigentime"))
 }
 
-/// Goes on only in a timeline, and without the right to set the host's clock.
+/// Succeeds only in a timeline, after dropping the capability to set the host's clock.
 fn keep_off_the_host() -> Result<(), Failure> {
     const VERSION_3: u32 = 0x2008_0522;
     const CAP_SYS_TIME: u32 = 1 << 25;
@@ -95,8 +94,8 @@ fn clock_adjtime(by: i64) -> io::Result<i64> {
     unsafe { call!(libc::SYS_clock_adjtime, REALTIME, &mut change(by)) }
 }
 
-/// Sets the clock and looks at the wall clock, by the vDSO and by a system call, and at
-/// the monotonic clock. Whether the host's has moved is seen from outside.
+/// Sets the clock and checks the wall clock, through the vDSO and with a system call, and the
+/// monotonic clock. The harness checks whether the host's clock has moved.
 fn set(setter: fn(i64) -> io::Result<i64>) -> Answer {
     keep_off_the_host()?;
     let wall = sys::clock(REALTIME)?;
@@ -117,7 +116,7 @@ fn set(setter: fn(i64) -> io::Result<i64>) -> Answer {
     ))
 }
 
-/// How long a wait is given to begin, in CPU time: here time may stand still.
+/// The CPU time given to a wait to begin, since the clocks may be frozen here.
 const BEGINNING: i64 = 20 * NS_PER_MS;
 
 fn work(ns: i64) -> io::Result<()> {
@@ -140,7 +139,7 @@ fn wakes(_bench: &Bench) -> Answer {
         return Ok(wrong("the wait ended before the clock was set".into()));
     }
     clock_settime(2 * STEP)?;
-    // A wait that does not end is ended from outside.
+    // A wait that does not end is killed from outside.
     match waiter.join() {
         Ok(Ok(_)) => Ok(Outcome::Seen(Seen::Virtual, "it ended when the clock was set".into())),
         other => Ok(wrong(format!("the wait failed: {other:?}"))),

@@ -24,7 +24,7 @@ const fn wait(name: &'static str, probe: fn(&Bench) -> Answer) -> Interface {
     Interface::probe(name, probe).of(ROW)
 }
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::probe("nanosleep", nanosleep).of(&["nanosleep"]).under(EVERYWHERE),
     Interface::probe("nanosleep: time left", nanosleep_left).of(&["nanosleep"]),
@@ -47,7 +47,7 @@ pub const INTERFACES: &[Interface] = &[
     wait("clock_nanosleep, CPU-time clock", on_cpu_time).alone(CPU).under(Under::RATES),
 ];
 
-/// Makes clock_nanosleep.
+/// Calls clock_nanosleep.
 fn clock_nanosleep(
     clock: i32,
     flags: i32,
@@ -73,8 +73,8 @@ fn absolute<const CLOCK: i32>(bench: &Bench) -> Answer {
     })
 }
 
-/// The same on a clock that also wakes the machine, which not everybody may do, nor
-/// every machine can; `BASE` shows the same time and can always be read.
+/// An absolute sleep on a clock that also wakes the machine, which needs a privilege and a machine
+/// that supports it; `BASE` shows the same time and is always readable.
 fn alarm<const CLOCK: i32, const BASE: i32>(bench: &Bench) -> Answer {
     let sleep = |until| clock_nanosleep(CLOCK, libc::TIMER_ABSTIME, until, NULL);
     if let Err(error) = sleep(timespec(sys::clock(BASE)?)) {
@@ -83,7 +83,7 @@ fn alarm<const CLOCK: i32, const BASE: i32>(bench: &Bench) -> Answer {
     bench.absolute(BASE, Ends::With(0), sleep)
 }
 
-/// A deadline in 1970 is over; it must end at once.
+/// A deadline in 1970 has passed, so the sleep must end at once.
 fn long_past(bench: &Bench) -> Answer {
     clock_nanosleep(REALTIME, libc::TIMER_ABSTIME, timespec(1), NULL)?;
     Ok(bench.agrees(true, "it ended at once".into()))
@@ -98,13 +98,13 @@ fn clock_nanosleep_left(bench: &Bench) -> Answer {
     left(bench, |time, left| clock_nanosleep(MONOTONIC, 0, time, left))
 }
 
-/// Interrupts a sleep and compares what is left with what had not passed.
+/// Interrupts a sleep and compares the remaining time with the time that had not passed.
 fn left(
     bench: &Bench,
     sleep: impl FnOnce(libc::timespec, &mut libc::timespec) -> io::Result<i64>,
 ) -> Answer {
     sys::let_interrupt(libc::SIGUSR1)?;
-    // SAFETY: this thread is still there when the signal comes.
+    // SAFETY: this thread still exists when the signal comes.
     let thread = unsafe { libc::gettid() };
     let process = std::process::id();
     bench.cutting(move || {
@@ -120,7 +120,7 @@ fn left(
     })
 }
 
-/// How much CPU time is used up where CPU time is measured, in nanoseconds.
+/// The CPU time to use where CPU time is measured, in nanoseconds.
 const WORK: i64 = 60 * NS_PER_MS;
 
 fn on_cpu_time(_bench: &Bench) -> Answer {
@@ -141,7 +141,7 @@ fn stands_still(_bench: &Bench) -> Answer {
     never_ends(|time| unsafe { call!(libc::SYS_nanosleep, time, NULL) })
 }
 
-/// Tries a wait of a virtual millisecond where no time passes: it must not end.
+/// Tests that a wait of a virtual millisecond does not end on frozen clocks.
 pub fn never_ends(wait: fn(&libc::timespec) -> io::Result<i64>) -> Answer {
     let waiter = thread::spawn(move || wait(&timespec(NS_PER_MS)));
     let before = sys::used_cpu()?;

@@ -1,4 +1,4 @@
-//! Timeouts of sockets.
+//! Socket timeouts.
 
 use std::ffi::c_void;
 use std::io;
@@ -13,14 +13,13 @@ use crate::timelines::{NS_PER_MS, NS_PER_S, Under};
 
 use super::host_wait;
 
-/// The options' older numbers, and the newer ones, which take 64-bit seconds
-/// everywhere.
+/// The options' older numbers, and the newer ones, which take 64-bit seconds on every architecture.
 const RECEIVE: [i32; 2] = [libc::SO_RCVTIMEO, 66];
 const SEND: [i32; 2] = [libc::SO_SNDTIMEO, 67];
 const ROW: &[&str] = &["setsockopt"];
 const PEER: &str = "TCP_USER_TIMEOUT, keepalive, protocol timers";
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     Interface::probe("SO_RCVTIMEO", receive::<0>).of(ROW),
     Interface::probe("SO_RCVTIMEO_NEW", receive::<1>).of(ROW),
@@ -34,7 +33,7 @@ pub const INTERFACES: &[Interface] = &[
     Interface::untested("SO_TXTIME", "SO_TXTIME", "no test: needs a queueing discipline for it"),
 ];
 
-/// Sets an option of a socket.
+/// Sets a socket option.
 fn set<T>(socket: &impl AsRawFd, level: i32, option: i32, value: &T) -> io::Result<()> {
     let (fd, size) = (socket.as_raw_fd(), size_of::<T>());
     // SAFETY: the kernel reads as many bytes as the value has.
@@ -42,7 +41,7 @@ fn set<T>(socket: &impl AsRawFd, level: i32, option: i32, value: &T) -> io::Resu
     Ok(())
 }
 
-/// The timeout of a socket as getsockopt tells it.
+/// The timeout of a socket as reported by getsockopt.
 fn get(socket: &impl AsRawFd, option: i32) -> io::Result<i64> {
     let mut time = timeval(0);
     let mut size = size_of_val(&time) as u32;
@@ -65,7 +64,7 @@ fn send<const FORM: usize>(bench: &Bench) -> Answer {
     wait_to_write(bench, &socket)
 }
 
-/// What getsockopt tells must be what was set, and what then passes.
+/// The timeout reported by getsockopt must be the one set, and the one that then elapses.
 fn told_receive(bench: &Bench) -> Answer {
     let (socket, _peer) = UnixStream::pair()?;
     set(&socket, libc::SOL_SOCKET, RECEIVE[0], &timeval(bench.ask()))?;
@@ -106,7 +105,7 @@ fn wait_to_write(bench: &Bench, socket: &UnixStream) -> Answer {
     })
 }
 
-/// Writes until nothing more goes in.
+/// Writes until the socket is full.
 fn fill(socket: &impl AsRawFd) -> io::Result<()> {
     let bytes = [0u8; 4096];
     let (fd, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT);
@@ -134,7 +133,7 @@ fn linger(bench: &Bench) -> Answer {
     })
 }
 
-/// A connection to somebody who does not answer, since too many have called before.
+/// A connection to a listener that does not answer, since its backlog is full.
 fn user_timeout(bench: &Bench) -> Answer {
     // SAFETY: only numbers are passed.
     let listener =

@@ -1,4 +1,4 @@
-//! Instants that the kernel writes down by itself.
+//! Timestamps that the kernel records itself.
 
 use std::fs::{self, File};
 use std::net::UdpSocket;
@@ -38,7 +38,7 @@ const fn since_boot(
         .host(listed)
 }
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     stamp("file times: mtime", FILE_TIMES, mtime, Grain::Tick),
     stamp("file times: ctime", FILE_TIMES, ctime, Grain::Tick),
@@ -61,11 +61,11 @@ pub const INTERFACES: &[Interface] = &[
     ),
 ];
 
-/// The date of the machine's start.
+/// The date of the machine's boot.
 pub const BOOT_DATE: Reading =
     Reading { read: btime, like: None, epoch: Epoch::BootDate, grain: Grain::Cut(2 * NS_PER_S) };
 
-/// A new file, in memory, with a byte in it.
+/// A new file in memory that contains one byte.
 fn new_file() -> Option<File> {
     // SAFETY: the kernel reads a name.
     let file = descriptor(unsafe { call!(libc::SYS_memfd_create, c"conformance", 0) }).ok()?;
@@ -98,7 +98,7 @@ fn atime() -> Option<i64> {
     stat(&new_file()?).map(|stat| instant(stat.st_atime, stat.st_atime_nsec))
 }
 
-/// The time of a file that is dated to the present by name.
+/// The time of a file after setting it explicitly to the present.
 fn touched() -> Option<i64> {
     let file = new_file()?;
     let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
@@ -108,7 +108,7 @@ fn touched() -> Option<i64> {
     stat(&file).map(|stat| instant(stat.st_mtime, stat.st_mtime_nsec))
 }
 
-/// The uptime that `/proc/uptime` shows.
+/// The uptime in `/proc/uptime`.
 pub fn uptime() -> Option<i64> {
     let text = fs::read_to_string("/proc/uptime").ok()?;
     let (seconds, hundredths) = text.split_whitespace().next()?.split_once('.')?;
@@ -122,7 +122,7 @@ fn btime() -> Option<i64> {
     Some(line.trim().parse::<i64>().ok()? * NS_PER_S)
 }
 
-/// Field 22 of `/proc/self/stat`: when this process, which has just been made, started.
+/// Field 22 of `/proc/self/stat`: the start time of this process, which is new.
 fn start_time() -> Option<i64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let ticks: i64 = text.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
@@ -144,7 +144,7 @@ fn so_timestampns() -> Option<i64> {
     })
 }
 
-/// Sends a datagram to itself; the stamp that it is received with.
+/// Sends a datagram to itself, and returns the timestamp with which it was received.
 fn packet(option: i32) -> Option<[u8; 16]> {
     let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
     let (fd, on) = (socket.as_raw_fd(), 1i32);
@@ -198,7 +198,7 @@ fn msgctl() -> Option<i64> {
     asked.ok().map(|_| state.msg_ctime * NS_PER_S)
 }
 
-/// `struct semid64_ds` (arch/x86/include/uapi/asm/sembuf.h), which libc does not have for musl.
+/// `struct semid64_ds` (arch/x86/include/uapi/asm/sembuf.h), which libc lacks for musl.
 #[repr(C)]
 struct Semaphores {
     permissions: libc::ipc_perm,

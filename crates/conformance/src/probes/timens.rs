@@ -1,6 +1,6 @@
-//! What the kernel tests of its own time namespaces (`tools/testing/selftests/timens`):
-//! the same cases, in words of our own. Here the namespace is that of `--monotonic` and
-//! `--boottime`, and must be there in every process of the timeline.
+//! The cases of the kernel's tests of its time namespaces (`tools/testing/selftests/timens`),
+//! reimplemented. Here the namespace is that of `--monotonic` and `--boottime`, and must exist in
+//! every process of the timeline.
 
 use std::hint::black_box;
 use std::io;
@@ -34,7 +34,7 @@ const fn case(name: &'static str, probe: fn(&Bench) -> Answer) -> Interface {
     Interface::probe(name, probe).under(Under::NAMESPACE)
 }
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     clock("timens: CLOCK_MONOTONIC", both::<MONOTONIC>, Epoch::Monotonic),
     clock("timens: CLOCK_MONOTONIC_RAW", both::<RAW>, Epoch::Monotonic),
@@ -60,13 +60,13 @@ pub const INTERFACES: &[Interface] = &[
     case("gettime, cold", |bench| gettime(bench, Cache::Cold)).under(EVERYWHERE),
 ];
 
-/// More than passes between two reads of a probe that is not cut short by others.
+/// More than the time between two reads of a probe that is not interrupted.
 const CLOSE: i64 = NS_PER_S;
 
-/// A clock, if the vDSO and the system call agree about it.
+/// A clock, if the vDSO and the system call agree.
 fn both<const ID: i32>() -> Option<i64> {
     let (vdso, raw) = (sys::clock(ID).ok()?, sys::raw_clock(ID).ok()?);
-    // Zero is what no clock shows.
+    // No clock shows zero.
     Some(if (vdso - raw).abs() < CLOSE { raw } else { 0 })
 }
 
@@ -85,8 +85,8 @@ fn offsets(bench: &Bench) -> Answer {
     }
 }
 
-/// What is left of a timer that is set to an instant soon, on a clock that shows the
-/// same time as `BASE`.
+/// The remaining time of a timer set to an instant ahead, on a clock that shows the same time as
+/// `BASE`.
 fn timerfd<const ID: i32, const BASE: i32>(_bench: &Bench) -> Answer {
     let timer = TimerFd::new(ID)?;
     timer.set(libc::TFD_TIMER_ABSTIME, sys::clock(BASE)? + LONG, 0)?;
@@ -131,21 +131,21 @@ fn futex<const ID: i32>(bench: &Bench) -> Answer {
     })
 }
 
-/// How a program is started.
+/// The way in which a program is started.
 #[derive(Clone, Copy)]
 enum Start {
     /// fork and exec.
     Exec,
-    /// The same, by a thread.
+    /// fork and exec by a thread.
     Thread,
-    /// As posix_spawn does it: vfork and exec.
+    /// vfork and exec, as in posix_spawn.
     Vfork,
 }
 
 /// The clocks that a started program prints, in this order.
 const PRINTED: [i32; 3] = [REALTIME, MONOTONIC, BOOTTIME];
 
-/// What the program prints that [`started`] starts: each clock, by the vDSO and by a
+/// The output of the program that [`started`] starts: each clock, through the vDSO and with a
 /// system call.
 #[must_use]
 pub fn print_clocks() -> i32 {
@@ -159,15 +159,14 @@ fn read_clocks() -> io::Result<Vec<i64>> {
     PRINTED.iter().map(|id| sys::clock(*id)).collect()
 }
 
-/// Starts this program anew and lets it read the clocks: it must read what its parent
-/// reads.
+/// Starts this program again to read the clocks, which must agree with its parent's.
 fn started(bench: &Bench, how: Start) -> Answer {
     let (program, arguments) =
         bench.prefix.split_first().ok_or_else(|| Failure::Broken("no program".into()))?;
     let mut command = Command::new(program);
     command.args(arguments).arg("clocks");
     if !matches!(how, Start::Vfork) {
-        // What has to run in the child rules out vfork.
+        // Code to run in the child rules out vfork.
         // SAFETY: it does nothing.
         unsafe { command.pre_exec(|| Ok(())) };
     }
@@ -193,23 +192,23 @@ fn started(bench: &Bench, how: Start) -> Answer {
     Ok(bench.agrees(true, "the program reads what its parent reads".into()))
 }
 
-/// Where the code of a clock read is when it is called.
+/// The location of the code of a clock read when it is called.
 #[derive(Clone, Copy, PartialEq)]
 enum Cache {
     /// In the processor's caches.
     Hot,
-    /// Thrown out of them.
+    /// Evicted from them.
     Cold,
 }
 
-/// More than the processor's caches next to its cores hold, in bytes.
+/// More than the capacity of the per-core caches, in bytes.
 const CACHES: usize = 4 << 20;
 const HOT_READS: usize = 10_000;
 const COLD_READS: usize = 20;
 const RAW_READS: usize = 20;
 
-/// Reads a clock over and over; it must not go back. What a read costs, in ticks of the
-/// processor's counter, is told and not judged.
+/// Reads a clock repeatedly; it must not go back. The cost of a read, in ticks of the processor's
+/// counter, is reported but not judged.
 fn gettime(bench: &Bench, cache: Cache) -> Answer {
     let mut rubbish = vec![0u8; if cache == Cache::Cold { CACHES } else { 0 }];
     let reads = if cache == Cache::Cold { COLD_READS } else { HOT_READS };

@@ -19,7 +19,7 @@ const fn wait(name: &'static str, probe: fn(&Bench) -> Answer) -> Interface {
     Interface::probe(name, probe).of(&["timerfd_settime"])
 }
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     wait("timerfd_settime, CLOCK_REALTIME", relative::<REALTIME>),
     wait("timerfd_settime, CLOCK_REALTIME, absolute", absolute::<REALTIME>).on_wall(),
@@ -42,11 +42,11 @@ pub const INTERFACES: &[Interface] = &[
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
-    /// A new one.
+    /// Creates one.
     pub fn new(clock: i32) -> Result<Self, Failure> {
         // SAFETY: only numbers are passed.
         let made = descriptor(unsafe { call!(libc::SYS_timerfd_create, clock, 0) });
-        // Alarms need a privilege and a clock that goes on while the machine sleeps.
+        // Alarms need a privilege and a clock that runs during suspend.
         let alarm = [REALTIME_ALARM, BOOTTIME_ALARM].contains(&clock);
         match made {
             Err(error) if alarm => Err(Failure::Lacks(format!("needs alarm timers: {error}"))),
@@ -54,7 +54,7 @@ impl TimerFd {
         }
     }
 
-    /// Starts it; what it was set to before is returned.
+    /// Arms it, and returns the previous setting.
     pub fn set(&self, flags: i32, value: i64, interval: i64) -> io::Result<i64> {
         let new = libc::itimerspec { it_interval: timespec(interval), it_value: timespec(value) };
         let mut old = libc::itimerspec { it_interval: timespec(0), it_value: timespec(0) };
@@ -63,7 +63,7 @@ impl TimerFd {
         Ok(nanos(old.it_value))
     }
 
-    /// What is left of it.
+    /// The remaining time.
     pub fn left(&self) -> io::Result<i64> {
         let mut value = libc::itimerspec { it_interval: timespec(0), it_value: timespec(0) };
         // SAFETY: the kernel writes one itimerspec.
@@ -71,7 +71,7 @@ impl TimerFd {
         Ok(nanos(value.it_value))
     }
 
-    /// Waits until it has run out, and says how often it has.
+    /// Waits until it has expired, and returns the number of expirations.
     pub fn wait(&self) -> io::Result<i64> {
         let mut count = 0i64;
         // SAFETY: the kernel writes eight bytes.
@@ -92,8 +92,7 @@ fn absolute<const CLOCK: i32>(bench: &Bench) -> Answer {
     alarm::<CLOCK, CLOCK>(bench)
 }
 
-/// On a clock that also wakes the machine; `BASE` shows the same time and can always be
-/// read.
+/// Waits on a clock that also wakes the machine; `BASE` shows the same time and is always readable.
 fn alarm<const CLOCK: i32, const BASE: i32>(bench: &Bench) -> Answer {
     let timer = TimerFd::new(CLOCK)?;
     bench.timed(BASE, bench.ask(), Ends::With(1), |now| {

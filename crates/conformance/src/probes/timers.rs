@@ -26,7 +26,7 @@ const fn interval(name: &'static str, probe: fn(&Bench) -> Answer) -> Interface 
     Interface::probe(name, probe).of(&["setitimer"])
 }
 
-/// What is tried.
+/// The interfaces to test.
 pub const INTERFACES: &[Interface] = &[
     posix("timer_settime, CLOCK_REALTIME", relative::<REALTIME>),
     posix("timer_settime, CLOCK_REALTIME, absolute", absolute::<REALTIME>).on_wall(),
@@ -53,7 +53,7 @@ pub const INTERFACES: &[Interface] = &[
     interval("setitimer, ITIMER_PROF", itimer_of_work::<PROF, { libc::SIGPROF }>)
         .alone(CPU)
         .under(Under::RATES),
-    // A virtual second is ten of the host's at a tenth of its rate.
+    // A virtual second at a tenth of the host's rate takes ten host seconds.
     Interface::probe("alarm", alarm).of(&["alarm"]).under(Under::OFFSET.and(Under::FAST)),
     Interface::probe("alarm: time left", alarm_left).of(&["alarm"]).under(Under::FAST),
 ];
@@ -62,7 +62,7 @@ pub const INTERFACES: &[Interface] = &[
 pub struct PosixTimer(i32);
 
 impl PosixTimer {
-    /// A new one.
+    /// Creates one.
     pub fn new(clock: i32) -> io::Result<Self> {
         sys::block(libc::SIGUSR1)?;
         // SAFETY: all fields of a sigevent may be zero.
@@ -75,7 +75,7 @@ impl PosixTimer {
         Ok(Self(timer))
     }
 
-    /// Starts it; what it was set to before is returned.
+    /// Arms it, and returns the previous setting.
     pub fn set(&self, flags: i32, value: i64, interval: i64) -> io::Result<i64> {
         let new = libc::itimerspec { it_interval: timespec(interval), it_value: timespec(value) };
         let mut old = libc::itimerspec { it_interval: timespec(0), it_value: timespec(0) };
@@ -84,7 +84,7 @@ impl PosixTimer {
         Ok(nanos(old.it_value))
     }
 
-    /// What is left of it.
+    /// The remaining time.
     pub fn left(&self) -> io::Result<i64> {
         let mut value = libc::itimerspec { it_interval: timespec(0), it_value: timespec(0) };
         // SAFETY: the kernel writes one itimerspec.
@@ -92,7 +92,7 @@ impl PosixTimer {
         Ok(nanos(value.it_value))
     }
 
-    /// How often it has run out since the last signal, without one of its own.
+    /// The number of expirations since the last signal, without that of the signal itself.
     fn overruns(&self) -> io::Result<i64> {
         // SAFETY: only a number is passed.
         unsafe { call!(libc::SYS_timer_getoverrun, self.0) }
@@ -145,7 +145,7 @@ fn left_until(bench: &Bench) -> Answer {
     bench.consumed(bench.ask(), LONG, start, || timer.left())
 }
 
-/// How much work a timer of CPU time is set to.
+/// The amount of work that a CPU-time timer is set to.
 const WORK: i64 = 60 * NS_PER_MS;
 
 fn on_cpu_time(_bench: &Bench) -> Answer {
@@ -156,7 +156,7 @@ fn on_cpu_time(_bench: &Bench) -> Answer {
     Ok(Outcome::Length { right: WORK, shown: sys::used_cpu()? - before, passed: 0 })
 }
 
-/// Works, mostly in user mode, until a blocked signal is there.
+/// Works, mostly in user mode, until a blocked signal is pending.
 fn work_until(signal: i32) -> io::Result<()> {
     let mut pending = 0u64;
     while pending & (1 << (signal - 1)) == 0 {
@@ -169,7 +169,7 @@ fn work_until(signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts an interval timer; what it was set to before is returned.
+/// Arms an interval timer, and returns the previous setting.
 fn setitimer(which: i32, value: i64, interval: i64) -> io::Result<i64> {
     let new = libc::itimerval { it_interval: timeval(interval), it_value: timeval(value) };
     let mut old = libc::itimerval { it_interval: timeval(0), it_value: timeval(0) };
@@ -238,7 +238,7 @@ fn alarm(bench: &Bench) -> Answer {
     })
 }
 
-/// How long an alarm runs that is asked how much is left: it counts in seconds.
+/// The running time of an alarm that is queried for its remaining time, which it counts in seconds.
 const ALARM: i64 = 3 * NS_PER_S;
 
 fn alarm_left(bench: &Bench) -> Answer {

@@ -1,4 +1,4 @@
-//! Limits of memory and processor time: how they are written, and whether they can be set.
+//! Limits of memory and processor time: their syntax, and whether they can be set.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -12,30 +12,30 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory(pub i64);
 
-/// Processor time, as the kernel's scheduler is told it.
+/// Processor time, in the units of the kernel's scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus {
     /// Microseconds that may be used in each [`PERIOD_US`].
     pub quota_us: i64,
 }
 
-/// Microseconds in which a quota may be used up; what docker takes.
+/// The period of a quota, in microseconds, as in docker.
 pub const PERIOD_US: u64 = 100_000;
 
-/// The kernel takes no quota below a millisecond.
+/// The kernel accepts no quota below a millisecond.
 const LEAST_QUOTA_US: f64 = 1_000.0;
 
 /// More than any machine has.
 const MOST_CPUS: f64 = 1_000_000.0;
 
-/// Units of sizes, as docker has them.
+/// Units of sizes, as in docker.
 const UNITS: [(char, u32); 5] = [('b', 0), ('k', 10), ('m', 20), ('g', 30), ('t', 40)];
 
-/// Reads a size: `512m`, `2g`, or bytes.
+/// Parses a size: `512m`, `2g`, or bytes.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Returns what is wrong with the text.
 pub fn parse_memory(text: &str) -> Result<Memory, String> {
     let help = "write a whole number with a unit, such as 512m or 2g";
     let lower = text.to_ascii_lowercase();
@@ -50,11 +50,11 @@ pub fn parse_memory(text: &str) -> Result<Memory, String> {
     }
 }
 
-/// Reads a number of processors: `1`, `0.5`, `2.25`.
+/// Parses a number of processors: `1`, `0.5`, `2.25`.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Returns what is wrong with the text.
 pub fn parse_cpus(text: &str) -> Result<Cpus, String> {
     let help = "write how many processors may be busy, such as 2 or 0.5";
     let number: f64 = text.parse().map_err(|_| format!("it is not a number\nhelp: {help}"))?;
@@ -65,14 +65,14 @@ pub fn parse_cpus(text: &str) -> Result<Cpus, String> {
     Ok(Cpus { quota_us: quota as i64 })
 }
 
-/// Options, and the controllers that set what they say.
+/// The options, and the controllers that implement them.
 const CONTROLLERS: [(&str, &str); 2] = [("--memory", "memory"), ("--cpus", "cpu")];
 
-/// Checks that the limits that are asked for can be set by this process.
+/// Checks that this process can set the requested limits.
 ///
 /// # Errors
 ///
-/// The first that cannot.
+/// Returns the first that it cannot set.
 pub fn check(memory: Option<Memory>, cpus: Option<Cpus>) -> Result<(), Error> {
     let asked = [memory.is_some(), cpus.is_some()];
     let wanted = CONTROLLERS.into_iter().zip(asked).filter(|(_, asked)| *asked);
@@ -110,10 +110,10 @@ fn read(path: &str) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The directory in which a runtime makes the control group of a container, in the
-/// hierarchy that has the controller: below the caller's own in version 1, beside it in
-/// version 2, where groups with processes have no groups below them. `groups` is
-/// /proc/self/cgroup, `mounts` is /proc/self/mountinfo (`cgroups(7)`, `proc(5)`).
+/// The directory in which a runtime creates the control group of a container, in the hierarchy that
+/// has the controller: below the caller's own in version 1, beside it in version 2, where groups
+/// with processes have no child groups. `groups` is /proc/self/cgroup, `mounts` is
+/// /proc/self/mountinfo (`cgroups(7)`, `proc(5)`).
 fn folder(controller: &str, groups: &str, mounts: &str) -> Option<PathBuf> {
     let own = |wanted: &str| {
         groups.lines().find_map(|line| {
@@ -122,7 +122,7 @@ fn folder(controller: &str, groups: &str, mounts: &str) -> Option<PathBuf> {
             controllers.split(',').any(|one| one == wanted).then_some(path)
         })
     };
-    // (type, options of the file system, root, place)
+    // (type, file system options, root, mount point)
     let mounted = |kind: &str, option: Option<&str>| {
         mounts.lines().find_map(|line| {
             let (left, right) = line.split_once(" - ")?;

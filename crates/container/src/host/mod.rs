@@ -1,10 +1,10 @@
-//! What a container takes from the host, and what of that is put back.
+//! The host's resources for a container, and their cleanup.
 //!
-//! - `namespaces`: the user and mount namespace in which all the rest happens.
-//! - `state`: the directory for what is kept, and for what containers have while they run.
+//! - `namespaces`: the user and mount namespace in which everything else happens.
+//! - `state`: the directory for persistent data, and for the data of running containers.
 //! - `limits`: memory and processor time.
 //! - `network`: the network.
-//! - `overlay`: the layer that takes what is written.
+//! - `overlay`: the layer that receives writes.
 
 pub mod limits;
 pub mod namespaces;

@@ -1,8 +1,8 @@
 //! The user and mount namespace that containers are prepared in.
 //!
-//! Whoever calls, root or not, goes on as root of a user namespace of its own: layers are
-//! unpacked and mounted there, the runtime runs there, and what a container leaves is
-//! removed there. Nothing that is mounted there is ever seen by the host.
+//! Every caller, root or not, continues as root of its own user namespace: layers are unpacked and
+//! mounted there, the runtime runs there, and a container's remains are removed there. The host
+//! sees none of the mounts made there.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use nix::unistd::{ForkResult, Pid, User, fork, getpid, pipe};
 
 use crate::error::Error;
 
-/// Ids in a row: the same row is called differently inside and outside.
+/// A range of ids with its numbers inside and outside the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
     inside: u32,
@@ -24,21 +24,21 @@ struct Extent {
     count: u32,
 }
 
-/// The ids that there are in a user namespace.
+/// The ids in a user namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ids(Vec<Extent>);
 
 impl Ids {
-    /// Is there this one?
+    /// Whether it contains this id.
     #[must_use]
     pub fn has(&self, id: u32) -> bool {
         self.0.iter().any(|extent| id.checked_sub(extent.inside).is_some_and(|n| n < extent.count))
     }
 
-    /// The ids of root, called as they are.
+    /// The ids of root, mapped to themselves.
     ///
-    /// They are given in two rows, the first of which is 0 alone: runtimes take a
-    /// namespace for the host's if its first row is all ids.
+    /// They are given in two rows, the first of which is 0 alone: runtimes take a namespace for the
+    /// host's if its first row is all ids.
     fn of_root(map: &str) -> Self {
         let rows = parse_map(map).into_iter().flat_map(|row| {
             let same = |inside, count| Extent { inside, outside: inside, count };
@@ -48,8 +48,8 @@ impl Ids {
         Self(rows.filter(|row| row.count > 0).collect())
     }
 
-    /// The ids of an ordinary user: its own is 0, and those that it has besides follow.
-    /// `ranges` is /etc/subuid or /etc/subgid.
+    /// The ids of an ordinary user: its own is 0, followed by its subordinate ids. `ranges` is
+    /// /etc/subuid or /etc/subgid.
     fn of_user(own: u32, ranges: &str, uid: u32, name: Option<&str>) -> Self {
         let mut rows = vec![Extent { inside: 0, outside: own, count: 1 }];
         let mut inside = 1_u32;
@@ -67,7 +67,7 @@ impl Ids {
         Self(rows)
     }
 
-    /// Those that a map of the kernel says.
+    /// The ids in a map of the kernel.
     #[cfg(test)]
     pub(crate) fn parse(map: &str) -> Self {
         Self(parse_map(map))
@@ -77,13 +77,13 @@ impl Ids {
         matches!(self.0.as_slice(), [Extent { count: 1, .. }])
     }
 
-    /// As the kernel takes it.
+    /// The map in the kernel's format.
     fn text(&self) -> String {
         let line = |row: &Extent| format!("{} {} {}\n", row.inside, row.outside, row.count);
         self.0.iter().map(line).collect()
     }
 
-    /// As newuidmap takes it.
+    /// The map as arguments of newuidmap.
     fn words(&self) -> Vec<String> {
         self.text().split_whitespace().map(str::to_owned).collect()
     }
@@ -99,7 +99,7 @@ fn parse_map(map: &str) -> Vec<Extent> {
     map.lines().filter_map(row).collect()
 }
 
-/// What the namespaces of this process have.
+/// The ids in the namespaces of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespaces {
     /// The users.
@@ -109,26 +109,26 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Is there but one user? Then programs cannot become another one.
+    /// Whether there is only one user, so that programs cannot change to another one.
     #[must_use]
     pub fn have_one_user(&self) -> bool {
         self.uids.is_one() || self.gids.is_one()
     }
 
-    /// What the user who is root here is called outside.
+    /// The outside id of the user who is root here.
     #[must_use]
     pub fn caller(&self) -> Option<u32> {
         self.uids.0.iter().find(|row| row.inside == 0).map(|row| row.outside)
     }
 }
 
-/// Moves the calling process, which must have one thread only, into a user namespace in
-/// which it is root, and into a mount namespace that the host sees nothing of. The user
-/// namespace is that of `beside`, if it can be; else it is a new one.
+/// Moves the calling process, which must be single-threaded, into a user namespace in which it is
+/// root, and into a mount namespace that is invisible to the host. The user namespace is that of
+/// `beside` if possible, otherwise a new one.
 ///
 /// # Errors
 ///
-/// If that is not allowed here.
+/// If this is not permitted here.
 pub fn enter(beside: Option<Pid>) -> Result<Namespaces, Error> {
     let joined = beside.map(join).transpose()?.flatten();
     let namespaces = match joined {
@@ -144,14 +144,14 @@ pub fn enter(beside: Option<Pid>) -> Result<Namespaces, Error> {
     Ok(namespaces)
 }
 
-/// Goes into the user namespace of another process, if it is another one in which this
-/// user is root. Where they share one, this process goes into the other's time namespace:
-/// from inside a new user namespace it could not.
+/// Enters the user namespace of another process, if it is a different one in which this user is
+/// root. If they share one, enters the other's time namespace instead, which would be impossible
+/// from inside a new user namespace.
 fn join(process: Pid) -> Result<Option<Namespaces>, Error> {
     let open = |kind: &str| {
         let [own, other] = [getpid(), process].map(|process| format!("/proc/{process}/ns/{kind}"));
         let link = |path: &str| fs::read_link(path).ok();
-        // One that cannot be seen lies further up, where no other one can be entered.
+        // A namespace that cannot be seen is further up, where no other can be entered.
         let differs = link(&other).is_some_and(|other| Some(other) != link(&own));
         differs.then(|| File::open(other).ok()).flatten()
     };
@@ -176,7 +176,7 @@ fn join(process: Pid) -> Result<Option<Namespaces>, Error> {
 fn make() -> Result<Namespaces, Error> {
     let wanted = wanted()?;
     let mapper = match &wanted {
-        // Nobody has to help: a user may always map the own ids.
+        // No mapper is needed: users may always map their own ids.
         (namespaces, By::Itself) if namespaces.have_one_user() => None,
         (namespaces, by) => Some(Mapper::start(namespaces, *by)?),
     };
@@ -189,12 +189,12 @@ fn make() -> Result<Namespaces, Error> {
     Ok(namespaces)
 }
 
-/// Who writes the maps.
+/// The writer of the maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// A process with the caller's privileges.
     Itself,
-    /// newuidmap and newgidmap, which see to it that the ids are the user's.
+    /// newuidmap and newgidmap, which verify that the ids are the user's.
     Tools,
 }
 
@@ -220,7 +220,7 @@ fn wanted() -> Result<(Namespaces, By), Error> {
     Ok((Namespaces { uids, gids }, By::Tools))
 }
 
-/// Without privilege, groups may be mapped only once setgroups() is given up.
+/// Without privilege, groups may be mapped only after setgroups() is disabled.
 fn map_own(namespaces: &Namespaces) -> Result<(), Error> {
     let settings = [
         ("/proc/self/setgroups", "deny".to_owned()),
@@ -233,7 +233,7 @@ fn map_own(namespaces: &Namespaces) -> Result<(), Error> {
     Ok(())
 }
 
-/// A process that stays outside, and maps the ids from there.
+/// A process that stays outside and maps the ids from there.
 struct Mapper {
     process: Pid,
     go: File,
@@ -274,7 +274,7 @@ impl Mapper {
     }
 }
 
-/// What the mapper says when it is done.
+/// The mapper's message on success.
 const DONE: &str = "done";
 
 fn map_from_outside(namespaces: &Namespaces, by: By, whose: Pid, waits: OwnedFd, says: OwnedFd) {
@@ -295,7 +295,7 @@ fn map_from_outside(namespaces: &Namespaces, by: By, whose: Pid, waits: OwnedFd,
         }
     });
     let text = mapped.map_or_else(|reason| reason, |()| DONE.to_owned());
-    // If the caller is gone, nobody is left to be told.
+    // If the caller is gone, there is no reader.
     let _ = File::from(says).write_all(text.as_bytes());
 }
 
@@ -320,7 +320,7 @@ mod tests {
         let ids = Ids::of_root("         0          0 4294967295\n");
         assert_eq!(ids.text(), "0 0 1\n1 1 4294967294\n");
         assert!(ids.has(0) && ids.has(1_000_000) && !ids.has(u32::MAX));
-        // Root of a namespace has those that there are in it.
+        // Root of a namespace has the ids of that namespace.
         assert_eq!(Ids::of_root("0 1000 1\n1 100000 65536\n").text(), "0 0 1\n1 1 65536\n");
         assert!(Ids::of_root("0 1000 1\n").is_one());
     }

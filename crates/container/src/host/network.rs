@@ -11,30 +11,30 @@ use nix::unistd::{Pid, pipe};
 use crate::error::Error;
 use crate::program::{ends_with_caller, inherits};
 
-/// What network a container has.
+/// The network of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// The host's.
     Host,
-    /// One of its own that leads nowhere.
+    /// A new one without a connection.
     None,
-    /// One of its own that leads out.
+    /// A new one with a connection to the outside.
     Private,
 }
 
 const TOOL: &str = "slirp4netns";
 
-/// What slirp4netns makes its interface with.
+/// The device with which slirp4netns creates its interface.
 const DEVICE: &str = "/dev/net/tun";
 
-/// Where slirp4netns answers for the host's name servers.
+/// The address at which slirp4netns forwards to the host's name servers.
 pub(crate) const RESOLVER: &str = "nameserver 10.0.2.3\n";
 
-/// Checks that a network can be made to lead out.
+/// Checks that a connected network can be created.
 ///
 /// # Errors
 ///
-/// What is missing.
+/// Returns what is missing.
 pub fn check() -> Result<(), Error> {
     let device = OpenOptions::new().read(true).write(true).open(Path::new(DEVICE));
     device.map_err(Error::NoTun)?;
@@ -45,12 +45,12 @@ pub fn check() -> Result<(), Error> {
     }
 }
 
-/// Connects the network of a process, and returns when it is connected. It stays so as
-/// long as the connection and the calling process live.
+/// Connects the network of a process, and returns once it is connected. It stays connected while
+/// both the connection and the calling process live.
 ///
 /// # Errors
 ///
-/// If that fails.
+/// If the connection fails.
 pub fn connect(process: Pid) -> Result<Connection, Error> {
     let failed = |error: std::io::Error| Error::NotConnected(error.to_string());
     let (ready, says) = pipe().map_err(|error| failed(error.into()))?;
@@ -83,7 +83,7 @@ fn is_ready(ready: OwnedFd) -> bool {
     std::fs::File::from(ready).read_exact(&mut word).is_ok()
 }
 
-/// What keeps a network connected.
+/// Keeps a network connected.
 pub struct Connection(Child);
 
 impl Drop for Connection {

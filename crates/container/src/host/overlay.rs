@@ -10,23 +10,23 @@ use nix::mount::{MsFlags, mount};
 
 use crate::error::Error;
 
-/// A file system, and where what is written to it goes.
+/// A file system, and the destination of writes to it.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// The file system, which stays as it is.
+    /// The file system, which is not modified.
     pub lower: PathBuf,
-    /// Where the write layer is, made if there is none.
+    /// The directory of the write layer, created if missing.
     pub layers: PathBuf,
-    /// Where both are seen as one.
+    /// The mount point of the merged view.
     pub target: PathBuf,
 }
 
 impl Overlay {
-    /// Mounts it, in the mount namespace of the calling process.
+    /// Mounts the overlay in the mount namespace of the calling process.
     ///
     /// # Errors
     ///
-    /// If the layers cannot be made, or the kernel takes them for none.
+    /// If the layers cannot be created, or the kernel does not accept them.
     pub fn mount(&self) -> Result<(), Error> {
         let (upper, work) = (self.layers.join("upper"), self.layers.join("work"));
         for folder in [&upper, &work, &self.target] {
@@ -39,7 +39,8 @@ impl Overlay {
         }
         self.root_as_below(&upper)?;
         let [lower, upper, work] = [open(&self.lower)?, open(&upper)?, open(&work)?];
-        // By number, as paths may be long, and commas and colons in them mean something.
+        // By number, as paths may be long, and contain commas and colons, which have a meaning
+        // here.
         let [below, above, aside] = [&lower, &upper, &work].map(File::as_raw_fd);
         let options = format!(
             "userxattr,lowerdir=/proc/self/fd/{below},upperdir=/proc/self/fd/{above},workdir=/proc/self/fd/{aside}"
@@ -51,11 +52,12 @@ impl Overlay {
         })
     }
 
-    /// The root directory is the upper one: it has the mode and the owner of that below.
+    /// Copies mode and owner of the lower root directory to the upper one, which is the visible
+    /// one.
     fn root_as_below(&self, upper: &Path) -> Result<(), Error> {
         let below = fs::metadata(&self.lower).map_err(Error::file("read", &self.lower))?;
         let mode = fs::Permissions::from_mode(below.permissions().mode() & 0o7777);
-        // An owner that is not mapped here cannot be given; the directory is root's then.
+        // An unmapped owner cannot be set; the directory is then root's.
         let _ = chown(upper, Some(below.uid()), Some(below.gid()));
         fs::set_permissions(upper, mode).map_err(Error::file("change the mode of", upper))
     }

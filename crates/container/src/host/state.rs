@@ -1,17 +1,17 @@
-//! The state directory: what is kept of images, and what containers have while they run.
+//! The state directory: persistent data of images, and the data of running containers.
 //!
 //! ```text
-//! .lock          held by whoever makes or looks for what follows
+//! .lock          held while creating or looking for the following
 //! images/        one directory for each image: see `images`
 //! runs/ID/       one directory for each `eigentime run`
 //!   lock         held by it as long as it lives
 //!   runtime      a symbolic link to the runtime
-//!   state/       what the runtime keeps
-//!   upper/       what the container writes
+//!   state/       the runtime's state
+//!   upper/       the container's writes
 //! ```
 //!
-//! A directory of a run whose lock nobody holds was left by one that was killed. The next
-//! run removes it.
+//! A run's directory with an unlocked lock was left by a run that was killed. The next run removes
+//! it.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -27,13 +27,13 @@ use nix::unistd::geteuid;
 use crate::error::Error;
 use crate::host::namespaces::Namespaces;
 
-/// Where the state of root is.
+/// The location of root's state.
 const OF_ROOT: &str = "/var/lib/eigentime";
 
-/// Where the state of a user is, below the home directory.
+/// The location of a user's state, below the home directory.
 const OF_USER: &str = ".local/share";
 
-/// What says where the state is.
+/// The variable that sets the location of the state.
 const VARIABLE: &str = "EIGENTIME_STATE";
 
 const TURN: &str = ".lock";
@@ -45,22 +45,22 @@ const STATE: &str = "state";
 #[derive(Debug)]
 pub struct State {
     root: PathBuf,
-    /// Where images are: those that one user has are no good to several, and the other
-    /// way round.
+    /// The directory of images: those of a single-user namespace are unusable for several users,
+    /// and vice versa.
     images: &'static str,
 }
 
-/// The right to make and to look for things in the state directory.
+/// Permission to create and look for things in the state directory.
 pub struct Lock {
     _lock: Flock<File>,
 }
 
-/// The place of the caller's state directory. To be asked for before it becomes root of a
+/// The location of the caller's state directory. Must be called before the caller becomes root of a
 /// user namespace.
 ///
 /// # Errors
 ///
-/// If the environment does not say where a user's data is.
+/// If the environment does not determine the location of a user's data.
 pub fn place() -> Result<PathBuf, Error> {
     let named = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(place) = env::var_os(VARIABLE).filter(|place| !place.is_empty()) {
@@ -74,11 +74,11 @@ pub fn place() -> Result<PathBuf, Error> {
 }
 
 impl State {
-    /// Opens the state directory, which is made if there is none.
+    /// Opens the state directory, and creates it if missing.
     ///
     /// # Errors
     ///
-    /// If it cannot be made, or others have a hand in it.
+    /// If it cannot be created, or others own or can write it.
     pub fn open(root: PathBuf, namespaces: &Namespaces) -> Result<Self, Error> {
         let images = if namespaces.have_one_user() { "images-of-one-user" } else { "images" };
         let state = Self { root, images };
@@ -93,7 +93,7 @@ impl State {
         Ok(state)
     }
 
-    /// Where images are.
+    /// The directory of images.
     #[must_use]
     pub fn images(&self) -> PathBuf {
         self.root.join(self.images)
@@ -103,20 +103,20 @@ impl State {
         self.root.join("runs")
     }
 
-    /// Waits for the turn to make things, and to look for them.
+    /// Waits for permission to create and look for things.
     ///
     /// # Errors
     ///
-    /// If there can be no lock.
+    /// If the lock fails.
     pub fn lock(&self) -> Result<Lock, Error> {
         Ok(Lock { _lock: lock(&self.root.join(TURN), Hold::Alone)? })
     }
 
-    /// Makes the directory of a run, called by this beginning.
+    /// Creates the directory of a run, with a name that begins with `beginning`.
     ///
     /// # Errors
     ///
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn start_run(&self, beginning: &str) -> Result<Run, Error> {
         let _turn = self.lock()?;
         for number in 0.. {
@@ -138,11 +138,11 @@ impl State {
         unreachable!("there are more numbers than directories")
     }
 
-    /// Removes what runs left that were killed. What cannot be removed is told.
+    /// Removes what killed runs left. Returns the errors of failed removals.
     ///
     /// # Errors
     ///
-    /// If nothing can be looked for.
+    /// If the directory cannot be searched.
     pub fn sweep(&self) -> Result<Vec<Error>, Error> {
         let turn = self.lock()?;
         let runs = self.runs();
@@ -154,23 +154,23 @@ impl State {
                 left.push(Run { id, path, _lock: lock });
             }
         }
-        // Nobody else takes them now: their locks are held.
+        // No other process takes them now: their locks are held.
         drop(turn);
         Ok(left.into_iter().filter_map(|run| self.end_run(run).err()).collect())
     }
 
-    /// Removes the directory of a run, and before that what is left of the container.
+    /// Ends the remains of the container, then removes the directory of the run.
     ///
     /// # Errors
     ///
-    /// If that fails.
+    /// If the removal fails.
     pub fn end_run(&self, run: Run) -> Result<(), Error> {
         run.end_container()?;
         for entry in fs::read_dir(&run.path).map_err(Error::file("read", &run.path))? {
             let path = entry.map_err(Error::file("read", &run.path))?.path();
             let removed = match path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                 true => fs::remove_dir_all(&path),
-                // The last to go: who finds no lock takes the directory for a dead one's.
+                // Removed last: a directory without a lock is taken for that of a dead run.
                 false if path.file_name() == Some(LOCK.as_ref()) => Ok(()),
                 false => fs::remove_file(&path),
             };
@@ -181,46 +181,45 @@ impl State {
     }
 }
 
-/// The directory of a run, which holds it.
+/// The directory of a run, with its lock held.
 pub struct Run {
-    /// What the runtime calls the container.
+    /// The runtime's name for the container.
     pub id: String,
     path: PathBuf,
     _lock: Flock<File>,
 }
 
 impl Run {
-    /// A file of the directory.
+    /// The path of a file in the directory.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Makes a directory of it.
+    /// Creates a subdirectory.
     ///
     /// # Errors
     ///
-    /// If that fails.
+    /// If it cannot be created.
     pub fn folder(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.file(name);
         fs::create_dir(&path).map_err(Error::file("make", &path))?;
         Ok(path)
     }
 
-    /// Notes the runtime, for those who find the directory when this process is gone, and
-    /// returns the directory that it is to keep its state in.
+    /// Records the runtime, for those who find the directory after this process is gone, and
+    /// returns the directory for the runtime's state.
     ///
     /// # Errors
     ///
-    /// If that fails.
+    /// If it cannot be recorded.
     pub fn note_runtime(&self, runtime: &Path) -> Result<PathBuf, Error> {
         let link = self.file(RUNTIME);
         std::os::unix::fs::symlink(runtime, &link).map_err(Error::file("make", &link))?;
         Ok(self.file(STATE))
     }
 
-    /// Ends what is left of the container: a runtime that was killed leaves its control
-    /// groups, too.
+    /// Ends the remains of the container: a killed runtime also leaves its control groups.
     fn end_container(&self) -> Result<(), Error> {
         let state = self.file(STATE);
         let Ok(runtime) = fs::read_link(self.file(RUNTIME)) else { return Ok(()) };
@@ -230,7 +229,7 @@ impl Run {
         let mut delete = Command::new(&runtime);
         delete.arg("--root").arg(&state).args(["delete", "--force", &self.id]);
         let deleted = match delete.stdin(Stdio::null()).output() {
-            // With a runtime that is gone there is nothing to be done about it.
+            // Without the runtime, nothing can be done about it.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             deleted => deleted.map_err(Error::file("execute", &runtime))?,
         };
@@ -244,16 +243,16 @@ impl Run {
     }
 }
 
-/// With whom a lock is held.
+/// The mode of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// With nobody.
+    /// Exclusive.
     Alone,
-    /// With all who hold it so.
+    /// Shared.
     Together,
 }
 
-/// Waits for a lock on a file, which is made if there is none.
+/// Waits for a lock on a file, which is created if missing.
 pub(crate) fn lock(path: &Path, hold: Hold) -> Result<Flock<File>, Error> {
     let how = match hold {
         Hold::Alone => FlockArg::LockExclusive,
@@ -262,7 +261,7 @@ pub(crate) fn lock(path: &Path, hold: Hold) -> Result<Flock<File>, Error> {
     lock_as(path, how).map_err(Error::file("lock", path))
 }
 
-/// Locks a file, which is made if there is none, unless somebody else holds it.
+/// Locks a file, which is created if missing, unless another process holds it.
 pub(crate) fn try_lock(path: &Path, hold: Hold) -> Result<Option<Flock<File>>, Error> {
     let how = match hold {
         Hold::Alone => FlockArg::LockExclusiveNonblock,
@@ -284,7 +283,7 @@ fn lock_as(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {
             Err((_, Errno::EINTR)) => continue,
             Err((_, cause)) => return Err(cause.into()),
         };
-        // A file that was removed meanwhile is no lock.
+        // A lock on a file that was removed meanwhile is void.
         let ours = held.metadata()?.ino();
         if fs::metadata(path).is_ok_and(|there| there.ino() == ours) {
             return Ok(held);
@@ -296,7 +295,7 @@ fn lock_as(path: &Path, how: FlockArg) -> io::Result<Flock<File>> {
 mod tests {
     use super::*;
 
-    /// A state directory that goes with the test.
+    /// A state directory that is removed after the test.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -324,7 +323,7 @@ mod tests {
         let (path, kept) = (dies.path.clone(), lives.path.clone());
         fs::create_dir(dies.file("upper")).unwrap();
         drop(dies);
-        // One that was killed before it held anything.
+        // A run that was killed before it held anything.
         let bare = state.runs().join("bare");
         fs::create_dir(&bare).unwrap();
         assert!(state.sweep().unwrap().is_empty());

@@ -1,13 +1,13 @@
-//! Images that were unpacked, and are kept by the digests of their manifests.
+//! Unpacked images, kept by the digests of their manifests.
 //!
 //! ```text
-//! references.json     which digest a reference had last
-//! sha256-HEX/         an image; it comes and goes as a whole
+//! references.json     the last digest of each reference
+//! sha256-HEX/         an image, created and removed as a whole
 //!   rootfs/           its file system
 //!   config.json       its configuration
 //!   layer/            what was written to it with --persist
-//! sha256-HEX.lock     held by those who use it, alone by who fetches or removes it
-//! sha256-HEX.layer    held by who writes to its layer
+//! sha256-HEX.lock     held shared by users, and exclusively to fetch or remove it
+//! sha256-HEX.layer    held by the writer of its layer
 //! ```
 
 use std::collections::BTreeMap;
@@ -27,18 +27,18 @@ use crate::image::reference::Reference;
 const REFERENCES: &str = "references.json";
 const LAYER: &str = "layer";
 
-/// An image that is there, and stays as long as this is held.
+/// An image that is present, and stays while this is held.
 pub struct Image {
-    /// What it says of the programs in it.
+    /// Its settings for programs.
     pub config: Config,
     path: PathBuf,
     digest: String,
     _lock: Flock<File>,
 }
 
-/// The write layer of an image, which nobody else has as long as this is held.
+/// The write layer of an image, used exclusively while this is held.
 pub struct Layer {
-    /// Where it is.
+    /// Its location.
     pub path: PathBuf,
     _lock: Flock<File>,
 }
@@ -50,11 +50,11 @@ impl Image {
         self.path.join(ROOTFS)
     }
 
-    /// Takes the layer that is kept of what is written to the image.
+    /// Takes the persistent write layer of the image.
     ///
     /// # Errors
     ///
-    /// If another container has it.
+    /// If another container uses it.
     pub fn layer(&self) -> Result<Layer, Error> {
         let lock = try_lock(&self.path.with_extension(LAYER), Hold::Alone)?;
         let lock = lock.ok_or_else(|| Error::InUse {
@@ -71,11 +71,11 @@ impl Image {
     }
 }
 
-/// Provides an image: that which is there, if it is still the same; else it is fetched.
+/// Provides an image: the present one if it is still current, otherwise a fetched one.
 ///
 /// # Errors
 ///
-/// If it cannot be had.
+/// If it cannot be obtained.
 pub fn provide(
     state: &State,
     run: &Run,
@@ -114,7 +114,7 @@ fn read_config(path: &Path, reference: &Reference) -> Result<Config, Error> {
     Ok(config.config().clone().unwrap_or_default())
 }
 
-/// The directory of the image with this digest, if it is one: `sha256:` and so on.
+/// The directory of the image with this digest (`sha256:` and so on), if it is valid.
 fn folder(state: &State, digest: &str) -> Option<PathBuf> {
     let (algorithm, hex) = digest.split_once(':')?;
     let fits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric());
@@ -122,7 +122,7 @@ fn folder(state: &State, digest: &str) -> Option<PathBuf> {
 }
 
 fn short(digest: &str) -> &str {
-    /// As many letters as docker shows.
+    /// The number of digits that docker shows.
     const LETTERS: usize = 12;
     let hex = digest.split_once(':').map_or(digest, |(_, hex)| hex);
     &hex[..LETTERS.min(hex.len())]
@@ -140,7 +140,7 @@ fn references(state: &State) -> Result<References, Error> {
     }
 }
 
-/// Changes what is known of references, as a whole.
+/// Updates the references atomically.
 fn note(state: &State, change: impl FnOnce(&mut References)) -> Result<(), Error> {
     let _turn = state.lock()?;
     let before = references(state)?;
@@ -156,26 +156,26 @@ fn note(state: &State, change: impl FnOnce(&mut References)) -> Result<(), Error
     fs::rename(&new, &path).map_err(Error::file("write", &path))
 }
 
-/// An image, as it is listed.
+/// An image in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
     /// The digest of its manifest.
     pub digest: String,
-    /// How it was referred to.
+    /// The references that lead to it.
     pub references: Vec<String>,
-    /// Is there something that was written to it with `--persist`?
+    /// Whether anything was written to it with `--persist`.
     pub written: bool,
 }
 
 impl Listed {
-    /// The beginning of the digest, for people.
+    /// The beginning of the digest, for display.
     #[must_use]
     pub fn short(&self) -> &str {
         short(&self.digest)
     }
 }
 
-/// All images that are kept.
+/// Lists all images that are kept.
 ///
 /// # Errors
 ///
@@ -200,7 +200,7 @@ pub fn list(state: &State) -> Result<Vec<Listed>, Error> {
     Ok(all)
 }
 
-/// The images that are meant by a reference, a digest or a unique beginning of one.
+/// Finds the image named by a reference, a digest or a unique beginning of one.
 ///
 /// # Errors
 ///
@@ -225,7 +225,7 @@ pub fn find<'a>(all: &'a [Listed], named: &str) -> Result<&'a Listed, Error> {
     }
 }
 
-/// Removes an image with all that was written to it.
+/// Removes an image with everything written to it.
 ///
 /// # Errors
 ///
@@ -237,10 +237,10 @@ pub fn remove(state: &State, run: &Run, image: &Listed) -> Result<(), Error> {
         let what = format!("image {}", image.short());
         return Err(Error::InUse { what, help: "end the containers that use it first" });
     };
-    // It goes as a whole; what is left if we are killed, the next run removes.
+    // Moved as a whole; if this process is killed, the next run removes the rest.
     let gone = run.file(path.file_name().and_then(|name| name.to_str()).unwrap_or_default());
     match fs::rename(&path, &gone) {
-        // Somebody else has removed it just then.
+        // Another process has just removed it.
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(Error::file("remove", &path)(error)),
         Ok(()) => {}

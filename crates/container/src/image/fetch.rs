@@ -18,14 +18,14 @@ pub(crate) const ROOTFS: &str = "rootfs";
 /// The name of an image's configuration.
 pub(crate) const CONFIG: &str = "config.json";
 
-/// What the image is called in the layout that it is fetched into.
+/// The tag of the image in the layout that it is fetched into.
 const TAG: &str = "image";
 
-/// By this the libraries that skopeo is made of know that root of a user namespace is an
-/// ordinary user, whose settings and caches are to be used.
+/// Tells skopeo's libraries that root of a user namespace is an ordinary user, whose settings and
+/// caches apply.
 const ROOTLESS: &str = "_CONTAINERS_ROOTLESS_UID";
 
-/// Says what is going on, to people.
+/// Reports progress to the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     shown: bool,
@@ -49,12 +49,12 @@ pub(crate) fn bad(reference: &Reference, reason: String) -> Error {
     Error::BadImage { reference: reference.to_string(), reason }
 }
 
-/// What images are fetched with.
+/// The context for fetching images.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetcher<'a> {
     /// The ids that files can belong to.
     pub namespaces: &'a Namespaces,
-    /// Who is told what is going on.
+    /// The progress reports.
     pub progress: Progress,
 }
 
@@ -68,7 +68,7 @@ impl Fetcher<'_> {
         }
         let what = || format!("the image {reference} cannot be found");
         let mut arguments = vec!["inspect".to_owned(), "--raw".to_owned()];
-        // Unless it has to be said, it is for registries.conf to say.
+        // Without the flag, registries.conf decides.
         arguments.extend((!reference.is_over_tls()).then(|| "--tls-verify=false".to_owned()));
         arguments.push(reference.to_string());
         let manifest = self.have(SKOPEO, what, &arguments, b"")?;
@@ -77,8 +77,8 @@ impl Fetcher<'_> {
         Ok(String::from_utf8_lossy(&digest).trim().to_owned())
     }
 
-    /// Fetches the image with this digest that a reference leads to, unpacks it in the
-    /// directory of a run, and returns where it is then.
+    /// Fetches the image with this digest that a reference leads to, unpacks it in the directory of
+    /// a run, and returns its path.
     pub(crate) fn fetch(
         self,
         run: &Run,
@@ -115,7 +115,7 @@ impl Fetcher<'_> {
         Ok(image)
     }
 
-    /// Has a tool do something.
+    /// Runs a tool.
     fn have(
         self,
         tool: Tool,
@@ -129,7 +129,7 @@ impl Fetcher<'_> {
     }
 }
 
-/// The file with the configuration of the one image in a layout.
+/// The configuration file of the only image in a layout.
 fn config_of(layout: &Path) -> Result<PathBuf, String> {
     let index = ImageIndex::from_file(layout.join("index.json")).map_err(|e| e.to_string())?;
     let [one] = index.manifests().as_slice() else {

@@ -1,9 +1,9 @@
-//! Images, and where they come from.
+//! Images and their sources.
 //!
-//! - `reference`: what an image is called.
-//! - `fetch`: brings an image here and unpacks it.
-//! - `cache`: the images that are here.
-//! - `tool`: the programs that do so.
+//! - `reference`: the names of images.
+//! - `fetch`: fetches and unpacks an image.
+//! - `cache`: the images on this machine.
+//! - `tool`: the programs used for this.
 
 pub mod cache;
 pub(crate) mod fetch;

@@ -1,35 +1,35 @@
-//! References to images: where an image is to be had.
+//! References to images: their locations.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where an image is to be had. It reads as skopeo writes it.
+/// The location of an image. It is printed in skopeo's syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     place: Place,
-    /// The tag or digest, with the `:` or `@` before it; empty if none was named.
+    /// The tag or digest, with the `:` or `@` before it; empty if none is given.
     selector: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// A file or directory, after the name of its format.
+    /// A file or directory in the given format.
     File { format: &'static str, path: PathBuf },
     /// The host and the name of a repository.
     Registry(String),
 }
 
-/// The formats of images in files, by skopeo's names.
+/// The formats of images in files, by their skopeo names.
 const FORMATS: [&str; 3] = ["oci", "oci-archive", "docker-archive"];
 
-/// What registries' references begin with, where they say so.
+/// The optional prefix of registry references.
 const REGISTRY: &str = "docker://";
 
-/// What archives end with that are named by their path alone.
+/// The suffix of archives that are given by path alone.
 const ARCHIVE: &str = ".tar";
 
-/// Hosts that are spoken to without TLS, as docker does.
+/// Hosts that are contacted without TLS, as in docker.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 impl FromStr for Reference {
@@ -70,7 +70,7 @@ fn in_registry(rest: &str) -> Result<Reference, String> {
     } else if !rest.chars().all(fits) {
         "it has characters other than letters, digits and ._-/:@"
     } else {
-        // What follows the last '/', as a host may have a port.
+        // The part after the last '/', since a host may have a port.
         let name = rest.rfind('/').map_or(0, |slash| slash + 1);
         let end = rest[name..].find(['@', ':']).map_or(rest.len(), |at| name + at);
         let (repository, selector) = rest.split_at(end);
@@ -88,7 +88,7 @@ fn in_registry(rest: &str) -> Result<Reference, String> {
     Err(reason.to_owned())
 }
 
-/// Is it a digest as registries give them?
+/// Whether a text is a digest as used by registries.
 fn is_digest(text: &str) -> bool {
     let is_digit = |letter: char| matches!(letter, '0'..='9' | 'a'..='f');
     let digits = text.strip_prefix("sha256:").unwrap_or_default();
@@ -109,7 +109,7 @@ impl fmt::Display for Reference {
 }
 
 impl Reference {
-    /// The file that has the image, if it is in one.
+    /// The file that contains the image, if it is in one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.place {
@@ -118,7 +118,7 @@ impl Reference {
         }
     }
 
-    /// The digest that it names, and that the image must have.
+    /// The digest that it names and that the image must have.
     #[must_use]
     pub fn digest(&self) -> Option<&str> {
         match &self.place {
@@ -127,7 +127,7 @@ impl Reference {
         }
     }
 
-    /// The reference to exactly the image with this digest, which this one led to.
+    /// The reference to exactly the image with this digest, which this reference led to.
     #[must_use]
     pub fn pinned(&self, digest: &str) -> Self {
         match &self.place {
@@ -138,7 +138,7 @@ impl Reference {
         }
     }
 
-    /// Is it to be had over TLS, where it is not in a file?
+    /// Whether the image is fetched over TLS; true if it is in a file.
     #[must_use]
     pub fn is_over_tls(&self) -> bool {
         let Place::Registry(repository) = &self.place else { return true };
@@ -180,7 +180,7 @@ mod tests {
         for text in ["", "oci:", "--flag", "docker://", "a b", "h/", "h/:1", "a;b", "x:1/y/"] {
             assert!(text.parse::<Reference>().is_err(), "{text}");
         }
-        // It is the name of a file, too.
+        // It is also the name of a file.
         let sound = format!("h/n@sha256:{}", "0a".repeat(32));
         assert_eq!(parse(&sound).digest().map(str::len), Some(71));
         for digest in ["sha256:000", "sha256:../../x", "md5:0", ""] {

@@ -1,4 +1,4 @@
-//! Tools that do what is not ours to do: they fetch and unpack images.
+//! External tools that fetch and unpack images.
 
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
@@ -9,25 +9,25 @@ use crate::program::ends_with_caller;
 /// A program of another package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Its name, which is that of the package, too.
+    /// Its name, which is also that of the package.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
 }
 
-/// Fetches images, from wherever they are.
+/// Fetches images from any source.
 pub const SKOPEO: Tool = Tool { name: "skopeo", purpose: "fetching an image" };
 
 /// Unpacks images.
 pub const UMOCI: Tool = Tool { name: "umoci", purpose: "unpacking an image" };
 
 impl Tool {
-    /// Runs it with these arguments, variables and input, to do what is said in `what`, and
-    /// returns what it prints.
+    /// Runs the tool with these arguments, variables and input for the purpose `what`, and returns
+    /// its output.
     ///
     /// # Errors
     ///
-    /// If it is not there, or fails.
+    /// If it is missing, or fails.
     pub fn run(
         self,
         what: impl FnOnce() -> String,
@@ -41,7 +41,7 @@ impl Tool {
         ends_with_caller(&mut command);
         let output = command.spawn().and_then(|mut child| {
             let mut stdin = child.stdin.take().expect("it has a pipe");
-            // What does not read all of it says why by itself.
+            // A tool that does not read all of it reports the reason itself.
             let _ = stdin.write_all(input);
             drop(stdin);
             child.wait_with_output()
@@ -61,7 +61,7 @@ impl Tool {
     }
 }
 
-/// What a line of a Go program's log says last: `time="..." level=fatal msg="..."`.
+/// The message in the last line of a Go program's log: `time="..." level=fatal msg="..."`.
 fn message(said: &str) -> Option<String> {
     let quoted = said.lines().last()?.split_once("msg=")?.1;
     serde_json::from_str(quoted).ok()

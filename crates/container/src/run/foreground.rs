@@ -1,4 +1,4 @@
-//! A process in the foreground: signals are passed on to it, and its end is told.
+//! A process in the foreground: signals are passed on to it, and its end is reported.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,8 +11,7 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use crate::error::Error;
 
-/// Signals that are meant for the program. A terminal sends its own to the whole
-/// foreground group by itself.
+/// Signals that are meant for the program. A terminal sends its own to the whole foreground group.
 const PASSED_ON: [Signal; 7] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -26,31 +25,31 @@ const PASSED_ON: [Signal; 7] = [
 /// Signals that ask a program to end.
 const ASKS_TO_END: [Signal; 2] = [Signal::SIGINT, Signal::SIGTERM];
 
-/// How often a program is asked before it is made to end, as docker has it: the first
-/// process of a PID namespace gets no signal that it does not handle (`pid_namespaces(7)`).
+/// The number of requests to end after which a program is killed, as in docker: the first process
+/// of a PID namespace gets no signal that it does not handle (`pid_namespaces(7)`).
 const PATIENCE: usize = 3;
 
-/// A child that has the terminal.
+/// A child that owns the terminal.
 pub struct Foreground {
-    /// Its number.
+    /// Its process id.
     pub process: Pid,
     signals: SignalFd,
 }
 
-/// By which parent and child tell each other how far they are.
+/// A channel on which parent and child report their progress to each other.
 pub struct Line(UnixStream);
 
 impl Line {
-    /// Says that this side is ready.
+    /// Reports that this side is ready.
     ///
     /// # Errors
     ///
-    /// If the other one has ended.
+    /// If the other side has ended.
     pub fn say(&mut self) -> io::Result<()> {
         self.0.write_all(&[0])
     }
 
-    /// Waits until the other side has become another program, or ended.
+    /// Waits until the other side has executed another program, or ended.
     pub fn hear_out(&mut self) {
         while self.hear().is_ok() {}
     }
@@ -66,19 +65,19 @@ impl Line {
 }
 
 impl Foreground {
-    /// Starts a child that becomes something else, or returns an exit status. Each side has
-    /// a line to the other. The calling process must have a single thread, and passes on
-    /// signals from here on.
+    /// Starts a child that executes another program, or returns an exit status. Each side has a
+    /// line to the other. The calling process must be single-threaded, and passes on signals from
+    /// here on.
     ///
     /// # Errors
     ///
-    /// If there can be no child.
+    /// If the child cannot be created.
     pub fn start(become_it: impl FnOnce(Line) -> i32) -> Result<(Self, Line), Error> {
         let passed_on = PASSED_ON.into_iter().filter(|signal| !is_ignored(*signal));
         let signals: SigSet = passed_on.chain([Signal::SIGCHLD]).collect();
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: no handler of ours is involved. Whoever ignores SIGCHLD never learns of an
-        // end.
+        // SAFETY: no handler of ours is involved. A process that ignores SIGCHLD never learns of a
+        // child's end.
         unsafe { sigaction(Signal::SIGCHLD, &default) }.map_err(Error::system("see the end"))?;
         let before = SigSet::thread_get_mask().map_err(Error::system("read the signal mask"))?;
         signals.thread_block().map_err(Error::system("hold back signals"))?;
@@ -105,12 +104,12 @@ impl Foreground {
         }
     }
 
-    /// Waits for its end, and returns its exit status, as a shell says it. `program` is the
+    /// Waits for its end, and returns its exit status as a shell reports it. `program` is the
     /// process that it runs, if there is one yet.
     ///
     /// # Errors
     ///
-    /// If the kernel does not tell.
+    /// If the kernel does not report it.
     pub fn wait(self, program: impl Fn() -> Option<Pid>) -> Result<i32, Error> {
         let mut asked = 0;
         loop {
@@ -132,7 +131,7 @@ impl Foreground {
             }
             let by_terminal = came.ssi_code > libc::SI_USER;
             asked += usize::from(ASKS_TO_END.contains(&signal));
-            // Each of them may have ended just then.
+            // Each of them may just have ended.
             let _ = match asked >= PATIENCE || (by_terminal && signal == Signal::SIGHUP) {
                 true => kill(program().unwrap_or(self.process), Signal::SIGKILL),
                 false if by_terminal => Ok(()),
@@ -142,7 +141,7 @@ impl Foreground {
     }
 }
 
-/// Does this process ignore a signal, as under `nohup`?
+/// Whether this process ignores a signal, as under `nohup`.
 fn is_ignored(signal: Signal) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: the pointer is to a structure of ours, which the kernel fills.

@@ -1,7 +1,7 @@
-//! `eigentime run` in a container: from what is asked for to the exit status.
+//! `eigentime run` in a container: from the request to the exit status.
 //!
-//! - `preparation`: all that has to be there before the runtime is started.
-//! - `sharing`: timelines that several containers have.
+//! - `preparation`: everything that must exist before the runtime starts.
+//! - `sharing`: timelines shared by several containers.
 //! - `foreground`: signals, and the end.
 
 mod foreground;
@@ -27,7 +27,7 @@ use crate::run::foreground::{Foreground, Line};
 use crate::run::preparation::{Preparation, Source};
 use crate::spec::bundle::Volume;
 
-/// What a container's file system is made of.
+/// The source of a container's file system.
 #[derive(Clone, Debug)]
 pub enum System {
     /// A directory.
@@ -36,64 +36,64 @@ pub enum System {
     Image(Reference),
 }
 
-/// What becomes of what a container writes.
+/// The fate of a container's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// It is gone afterwards.
+    /// They are discarded afterwards.
     Discarded,
-    /// It stays: in the directory, or in a layer that belongs to the image.
+    /// They are kept: in the directory, or in a layer that belongs to the image.
     Kept,
 }
 
-/// A container that is asked for, and its clocks.
+/// The request for a container, with its clocks.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// Its file system.
     pub system: System,
-    /// What becomes of what it writes.
+    /// What happens to its writes.
     pub writes: Writes,
     /// Its network.
     pub network: Network,
-    /// Its host name; else what it is called.
+    /// Its host name; by default its name.
     pub hostname: Option<String>,
-    /// What it sees of the host.
+    /// The host files and directories that it sees.
     pub volumes: Vec<Volume>,
-    /// Variables that are set.
+    /// Variables to set.
     pub environment: Vec<(String, String)>,
-    /// The directory in which the program starts; else the image's.
+    /// The directory in which the program starts; by default the image's.
     pub folder: Option<String>,
-    /// Who the program runs as; else the image's user.
+    /// The user of the program; by default the image's.
     pub user: Option<String>,
-    /// How much memory it may use.
+    /// Its memory limit.
     pub memory: Option<Memory>,
-    /// How much processor time it may use.
+    /// Its limit of processor time.
     pub cpus: Option<Cpus>,
-    /// What the program starts with; else the image's entry point.
+    /// The entry point; by default the image's.
     pub entrypoint: Option<String>,
-    /// The program and its arguments; else the image's.
+    /// The program and its arguments; by default the image's.
     pub command: Vec<String>,
     /// The runtime.
     pub runtime: PathBuf,
-    /// What it is called; else by the number of this process.
+    /// Its name; by default derived from the process id.
     pub name: Option<Name>,
-    /// The clocks, if any are asked for.
+    /// The requested clocks, if any.
     pub clocks: Option<Clocks>,
-    /// What a timeline that is made for it allows.
+    /// What a timeline created for it permits.
     pub consent: Consent,
     /// The timeline to share.
     pub timeline: Option<Name>,
-    /// Are sites of calls rewritten, so that they need no stop?
+    /// Whether call sites are rewritten so that they need no stop.
     pub rewrites: bool,
     /// When it is traced.
     pub tracing: Tracing,
-    /// Instead of a timeline, a time namespace with these offsets of CLOCK_MONOTONIC and
-    /// CLOCK_BOOTTIME, and nobody who follows the program.
+    /// If set, the container gets no timeline but a time namespace with these offsets of
+    /// CLOCK_MONOTONIC and CLOCK_BOOTTIME, and the program is not followed.
     pub namespace_only: Option<[Nanos; 2]>,
 }
 
-/// Runs it to its end, and returns the exit status of its program.
+/// Runs the container to its end, and returns the exit status of its program.
 ///
-/// The calling process must have a single thread. It is in other namespaces afterwards.
+/// The calling process must be single-threaded. It is in other namespaces afterwards.
 ///
 /// # Errors
 ///
@@ -109,18 +109,18 @@ pub fn run(asked: &Asked) -> Result<i32, Error> {
     }
     let run = state.start_run(&format!("eigentime-{}", getpid()))?;
     let status = in_run(asked, &namespaces, &state, &run, turn);
-    // The program's exit status counts for more than what could not be removed.
+    // The program's exit status matters more than a failed removal.
     warn(state.end_run(run).err());
     status
 }
 
-/// Moves the calling process, which must have a single thread, to where its containers and
-/// images are kept, and removes what was left there by others that were killed. `timeline`
-/// is one that is to be shared.
+/// Moves the calling process, which must be single-threaded, to the namespaces in which its
+/// containers and images are kept, and removes the remains of killed runs. `timeline` is the
+/// timeline to share.
 ///
 /// # Errors
 ///
-/// If the kernel or the state directory does not allow it.
+/// If the kernel or the state directory does not permit it.
 pub fn enter(timeline: Option<&Name>) -> Result<(State, Namespaces), Error> {
     let place = state::place()?;
     let namespaces = namespaces::enter(timeline.and_then(sharing::supervisor))?;
@@ -129,11 +129,11 @@ pub fn enter(timeline: Option<&Name>) -> Result<(State, Namespaces), Error> {
     Ok((state, namespaces))
 }
 
-/// Removes images with all that was written to them.
+/// Removes images with everything written to them.
 ///
 /// # Errors
 ///
-/// At the first that is in use, or cannot be removed.
+/// At the first that is in use or cannot be removed.
 pub fn remove_images(state: &State, images: &[Listed]) -> Result<(), Error> {
     let run = state.start_run(&format!("eigentime-{}", getpid()))?;
     let removed = images.iter().try_for_each(|image| cache::remove(state, &run, image));
@@ -173,7 +173,7 @@ fn in_run(
         Network::Private => connect(child.process, &mut line),
         Network::Host | Network::None => Ok(None),
     };
-    // A child that waits for a connection that has failed hears nothing any more.
+    // If the connection failed, a child that waits for it gets no message.
     if turn.is_some() && connection.is_ok() {
         line.hear_out();
     }
@@ -182,14 +182,14 @@ fn in_run(
     drop(connection?);
     match status {
         status if preparation.program().is_some() => Ok(status),
-        // It has been said why.
+        // The reason has been reported.
         125..=127 => Ok(status),
         _ => Err(Error::NotStarted(asked.runtime.clone())),
     }
 }
 
-/// Connects the child's network, once it has one. There is nothing to connect if the child
-/// has failed before. If it cannot be connected, the child hears nothing, and ends.
+/// Connects the child's network, once it has one. If the child has failed before, there is nothing
+/// to connect. If the connection fails, the child gets no message and ends.
 fn connect(child: Pid, line: &mut Line) -> Result<Option<Connection>, Error> {
     if line.hear().is_err() {
         return Ok(None);

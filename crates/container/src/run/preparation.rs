@@ -1,5 +1,5 @@
-//! The steps from a process of ours to the OCI runtime: what is mounted, and what the
-//! runtime is told.
+//! The steps from a process of ours to the OCI runtime: the mounts, and the description for the
+//! runtime.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -32,7 +32,7 @@ use crate::spec::process::{Environment, command_line, value};
 use crate::spec::root::{Program, Root};
 use crate::spec::users::{self, Account};
 
-/// What a container's file system comes from; it stays as long as this is held.
+/// The source of a container's file system, kept while this is held.
 pub struct Source {
     lower: PathBuf,
     image: Option<Image>,
@@ -40,11 +40,11 @@ pub struct Source {
 }
 
 impl Source {
-    /// Finds it, or fetches it.
+    /// Finds or fetches the source.
     ///
     /// # Errors
     ///
-    /// If it cannot be had.
+    /// If it cannot be obtained.
     pub fn new(
         asked: &Asked,
         namespaces: &Namespaces,
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// The write layer, if there is to be one.
+    /// The write layer, if there should be one.
     fn overlay(&self, writes: Writes, run: &Run) -> Option<Overlay> {
         let layers = match (&self.layer, writes) {
             (Some(layer), _) => layer.path.clone(),
@@ -83,26 +83,26 @@ impl Source {
     }
 }
 
-/// What is known before the child is split off that becomes the runtime.
+/// The state before the fork of the child that becomes the runtime.
 pub struct Preparation<'a> {
-    /// What is asked for.
+    /// The request.
     pub asked: &'a Asked,
-    /// The ids that there are.
+    /// The available ids.
     pub namespaces: &'a Namespaces,
     /// The directory of this run.
     pub run: &'a Run,
-    /// What the file system comes from.
+    /// The source of the file system.
     pub source: &'a Source,
-    /// Where the runtime keeps its state.
+    /// The directory of the runtime's state.
     pub runtime_state: PathBuf,
-    /// The process with whose end the container ends.
+    /// The process whose end also ends the container.
     pub parent: Pid,
-    /// Does the container get a terminal?
+    /// Whether the container gets a terminal.
     pub terminal: bool,
 }
 
 impl Preparation<'_> {
-    /// The program's process, which the runtime notes when it has started it.
+    /// The program's process, recorded by the runtime once it has started it.
     #[must_use]
     pub fn program(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.process_file()).ok()?;
@@ -113,7 +113,7 @@ impl Preparation<'_> {
         self.run.file("pid")
     }
 
-    /// Turns the calling process into the runtime. Returns only if that failed.
+    /// Turns the calling process into the runtime. Returns only on failure.
     pub fn become_runtime(&self, parent: Line) -> Error {
         match self.prepare(parent) {
             Ok(never) => match never {},
@@ -123,8 +123,8 @@ impl Preparation<'_> {
 
     fn prepare(&self, parent: Line) -> Result<Infallible, Error> {
         self.end_with_parent()?;
-        // What is mounted here even the parent does not see, so it cannot remove through
-        // it what lies below.
+        // The mounts are invisible even to the parent, so it cannot remove anything below them
+        // through them.
         unshare(CloneFlags::CLONE_NEWNS).map_err(Error::system("make a mount namespace"))?;
         let overlay = self.source.overlay(self.asked.writes, self.run);
         if let Some(overlay) = &overlay {
@@ -156,7 +156,7 @@ impl Preparation<'_> {
         Err(error.into())
     }
 
-    /// Sees to it that this process ends with its parent, and what it becomes as well.
+    /// Makes this process, and the program that it executes, end with its parent.
     fn end_with_parent(&self) -> Result<(), Error> {
         set_pdeathsig(Signal::SIGKILL).map_err(Error::system("end with the parent"))?;
         match getppid() == self.parent {
@@ -165,7 +165,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// What the container is called.
+    /// The name of the container.
     fn name(&self) -> String {
         self.asked.name.as_ref().map_or_else(|| self.run.id.clone(), ToString::to_string)
     }
@@ -232,7 +232,7 @@ impl Preparation<'_> {
         Ok(bundle)
     }
 
-    /// The file system as the container is going to see it.
+    /// The file system as the container will see it.
     fn view(&self, root: &Path) -> Result<Root, Error> {
         let place = |volume: &Volume| (volume.source.clone(), volume.destination.clone());
         let volumes: Vec<_> = self.asked.volumes.iter().map(place).collect();
@@ -256,13 +256,12 @@ impl Preparation<'_> {
         Ok(account)
     }
 
-    /// Files that say what the container is called, and where it asks for names, as far as
-    /// there is a place for them.
+    /// Files that contain the container's name and its name server, where they can exist.
     fn own_files(&self, view: &Root, hostname: &str) -> Result<Vec<Volume>, Error> {
         let resolver = match self.asked.network {
             Network::None => None,
             Network::Private => Some(RESOLVER.to_owned()),
-            // A host without a resolver has none to hand on.
+            // A host without a resolver configuration has none to pass on.
             Network::Host => fs::read_to_string("/etc/resolv.conf").ok(),
         };
         let hosts = format!(
@@ -280,7 +279,7 @@ impl Preparation<'_> {
             let source = folder.join(name);
             fs::write(&source, text).map_err(Error::file("write", &source))?;
             let destination = Path::new("/etc").join(name);
-            // In a directory that is somebody else's, the runtime could not make it.
+            // The runtime could not create it in a directory of another owner.
             if !view.can_have(&destination) {
                 continue;
             }
@@ -290,7 +289,7 @@ impl Preparation<'_> {
     }
 }
 
-/// The description of a container, for a runtime.
+/// The description of a container, as a file for a runtime.
 struct Described<'a> {
     runtime: &'a Path,
     file: PathBuf,
@@ -312,7 +311,7 @@ impl supervisor::Bundle for Described<'_> {
     }
 }
 
-/// Makes a network that the parent connects.
+/// Creates a network that the parent connects.
 fn await_connection(mut parent: Line) -> Result<(), Error> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(Error::system("make a network namespace"))?;
     parent.say().and_then(|()| parent.hear()).map_err(|_| Error::NoConnection)

@@ -1,8 +1,8 @@
 //! Timelines that containers share.
 //!
-//! A supervisor can follow the programs of its own user namespace and of those below it. So
-//! a container that shares the timeline of another one goes into the user namespace of that,
-//! in place of one of its own.
+//! A supervisor can follow the programs of its own user namespace and of those below it. A
+//! container that shares the timeline of another therefore enters the other's user namespace
+//! instead of creating one.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -17,19 +17,19 @@ use nix::unistd::Pid;
 use crate::error::Error;
 use crate::host::state::{Hold, lock};
 
-/// The right to start a container in a timeline: one that makes it has made it before the
-/// next one looks for it.
+/// Permission to start a container in a timeline: a container that creates it has done so before
+/// the next one looks for it.
 pub struct Lock {
     path: PathBuf,
     _lock: Flock<File>,
 }
 
 impl Lock {
-    /// Waits for it.
+    /// Waits for the permission.
     ///
     /// # Errors
     ///
-    /// If there can be no lock.
+    /// If the lock fails.
     pub fn take(state: &Path, timeline: &Name) -> Result<Self, Error> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(state);
         made.map_err(Error::file("make", state))?;
@@ -40,7 +40,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // What is left of it does no harm.
+        // A leftover file does no harm.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -48,7 +48,7 @@ impl Drop for Lock {
 /// The supervisor of a timeline, if there is one.
 #[must_use]
 pub fn supervisor(timeline: &Name) -> Option<Pid> {
-    // What is wrong with it is told when the container joins it.
+    // Errors are reported when the container joins it.
     let registry = Registry::existing().ok()??;
     let shown: Shown = client::call(&registry, timeline, Method::Show {}).ok()?;
     Some(Pid::from_raw(shown.timeline.supervisor))

@@ -3,21 +3,21 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Who sets up an engine: what decides where its file is.
+/// The properties of the user who sets up an engine that determine the location of its file.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// Root, for whom engines have other files.
+    /// Whether it is root, for whom engines have other files.
     pub is_root: bool,
-    /// The user's home.
+    /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// Where the user keeps settings, if elsewhere than in `.config`.
+    /// The user's directory of settings, if not `.config`.
     pub config_home: Option<PathBuf>,
-    /// The only file that podman reads, if there is to be only one.
+    /// The only file that podman reads, if so configured.
     pub containers_conf: Option<PathBuf>,
 }
 
 impl Caller {
-    /// Whoever runs this process.
+    /// The user of this process.
     pub fn this() -> Self {
         let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self {
@@ -28,7 +28,7 @@ impl Caller {
         }
     }
 
-    /// A file of an ordinary user's settings.
+    /// A file among an ordinary user's settings.
     pub(super) fn own(&self, file: impl AsRef<Path>) -> Option<PathBuf> {
         let folder = self.config_home.clone();
         let folder = folder.or_else(|| self.home.as_ref().map(|home| home.join(".config")));

@@ -1,5 +1,5 @@
-//! containerd: the table of runtimes that its plugin for Kubernetes has, which is called
-//! otherwise in each form of `config.toml`.
+//! containerd: the table of runtimes of its Kubernetes plugin, whose name differs between the
+//! versions of `config.toml`.
 
 use std::path::Path;
 
@@ -9,30 +9,30 @@ use super::toml::{self, Setting};
 use super::{Caller, Unusable};
 use crate::program::{self, Version};
 
-/// The newest form of the file (containerd 2.4).
+/// The newest version of the file (containerd 2.4).
 const NEWEST: i64 = 4;
 
-/// The runtime's own name, and the name of what containerd starts by default.
+/// The name of the entry, and the name of containerd's default runtime.
 const ENTRY: &str = "eigentime";
 const DEFAULT: &str = "runc";
 
-/// The shim by which containerd calls runc, and whatever is called as runc is.
+/// The shim with which containerd calls runc, and any runtime with the same command line.
 const SHIM: &str = "io.containerd.runc.v2";
 
-/// What of a pod's and a container's annotations is passed on.
+/// The annotations of a pod and a container that are passed on.
 const ANNOTATIONS: [&str; 1] = ["io.eigentime.*"];
 
-/// A remark by which the entry is known that `add` makes beside its own.
+/// The remark that identifies the entry that `add` creates beside its own.
 const DEFAULT_REMARK: &str = " # eigentime setup: the default, which a table hides";
 
-/// A form of the file.
+/// A version of the file's format.
 struct Form {
-    /// What it says its version is; 0 is nothing.
+    /// The values of `version`; 0 if there is none.
     versions: &'static [i64],
-    /// What the plugin is called.
+    /// The name of the plugin.
     plugin: &'static str,
-    /// Whether a table of runtimes takes the place of the default one, so that it has to
-    /// name the default runtime, too.
+    /// Whether a table of runtimes replaces the default one, so that it must include the default
+    /// runtime.
     hides_default: bool,
 }
 
@@ -76,7 +76,7 @@ impl Form {
     }
 }
 
-/// The oldest form that the installed version takes without a warning.
+/// The oldest format that the installed version accepts without a warning.
 pub(super) fn fresh() -> Option<String> {
     let version = Version::of(&program::find("containerd")?)?;
     Some(match version.is_at_least([2, 0, 0]) {
@@ -85,11 +85,11 @@ pub(super) fn fresh() -> Option<String> {
     })
 }
 
-/// Lets the entry in a text name this runtime.
+/// Sets the entry in a text to this runtime.
 ///
 /// # Errors
 ///
-/// If there is something in the text that no entry can be added to.
+/// If the text has something to which no entry can be added.
 pub fn add(text: &str, runtime: &str) -> Result<String, Unusable> {
     let document = toml::parse(text)?;
     let form = Form::of(&document)?;
@@ -102,8 +102,8 @@ pub fn add(text: &str, runtime: &str) -> Result<String, Unusable> {
     toml::add(text, &form.runtime(ENTRY), &settings)
 }
 
-/// Lets nothing but the entry be in a text, which is that of a file that others import or a
-/// template that others fill in. `systemd_cgroup` is what `runc` has.
+/// Replaces a text with the entry alone, for a file that others import or a template that others
+/// fill in. `systemd_cgroup` is the setting of `runc`.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn add_alone(
     toml::add(text, &form.runtime(ENTRY), &form.entry(runtime, systemd_cgroup))
 }
 
-/// Does `runc` have its control groups managed by systemd? The kubelet and all runtimes have to
+/// Whether `runc` has its control groups managed by systemd. The kubelet and all runtimes must
 /// manage them the same way.
 ///
 /// # Errors
@@ -130,7 +130,7 @@ pub fn systemd_cgroup(text: &str) -> Result<Option<bool>, Unusable> {
     Ok(toml::get(&document, &path).and_then(Item::as_bool))
 }
 
-/// Does the text say anything of the plugin for Kubernetes?
+/// Whether the text configures the Kubernetes plugin.
 ///
 /// # Errors
 ///
@@ -141,7 +141,7 @@ pub fn has_plugin(text: &str) -> Result<bool, Unusable> {
     Ok(toml::get(&document, &["plugins", form.plugin]).is_some())
 }
 
-/// Takes the entry out of a text.
+/// Removes the entry from a text.
 ///
 /// # Errors
 ///
@@ -155,7 +155,7 @@ pub fn remove(text: &str) -> Result<String, Unusable> {
     }
 }
 
-/// Is nothing left in the table of runtimes but what `add` made?
+/// Whether the table of runtimes contains only what `add` created.
 fn default_is_ours(text: &str, form: &Form) -> Result<bool, Unusable> {
     let document = toml::parse(text)?;
     let only = |path: &[&str], key: &str| {

@@ -10,7 +10,7 @@ const ENTRY: &str = "eigentime";
 const PATH: &str = "path";
 const DEFAULT: &str = "default-runtime";
 
-/// JSON as dockerd reads it, with no extension.
+/// JSON as dockerd reads it, without extensions.
 const STRICT: ParseOptions = ParseOptions {
     allow_comments: false,
     allow_loose_object_property_names: false,
@@ -34,7 +34,7 @@ pub fn add(text: &str, runtime: &str) -> Result<String, Unusable> {
     let path = || CstInputValue::String(runtime.to_owned());
     let entry = || CstInputValue::Object(vec![(PATH.to_owned(), path())]);
     match (table.get(ENTRY), table.object_value(ENTRY).and_then(|entry| entry.get(PATH))) {
-        // Arguments beside the path are the user's.
+        // Arguments beside the path belong to the user.
         (Some(_), Some(present)) => present.set_value(path()),
         (Some(present), None) => present.set_value(entry()),
         (None, _) => {

@@ -1,4 +1,4 @@
-//! What differs from engine to engine.
+//! The differences between engines.
 
 use std::path::{Path, PathBuf};
 
@@ -6,33 +6,33 @@ use super::{Caller, Unusable, containerd, docker, podman};
 
 /// An engine that starts containers by calling an OCI runtime.
 pub struct Engine {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Its programs, the one that tells the version first.
+    /// Its programs; the first one reports the version.
     pub programs: &'static [&'static str],
-    /// The file that the entry is put into.
+    /// The file of the entry.
     pub file: fn(&Caller) -> Option<PathBuf>,
-    /// What a file is made of that is not there yet, if that can be known.
+    /// The initial text of a new file, if known.
     pub(super) fresh: fn() -> Option<String>,
-    /// Lets the entry name a runtime.
+    /// Sets the entry to a runtime.
     pub(super) add: fn(&str, &str) -> Result<String, Unusable>,
-    /// Takes the entry out.
+    /// Removes the entry.
     pub(super) remove: fn(&str) -> Result<String, Unusable>,
     /// The runtime that the entry names.
     pub(super) entry: fn(&str) -> Result<Option<String>, Unusable>,
-    /// Does this text make the entry's runtime the default one?
+    /// Whether this text makes the entry's runtime the default.
     pub(super) is_default: fn(&str) -> Result<bool, Unusable>,
-    /// What has to be done for an added entry to take effect.
+    /// The action needed for an added entry to take effect.
     pub once_added: &'static str,
-    /// What has to be done for the engine to forget an entry.
+    /// The action needed for the engine to forget an entry.
     pub once_removed: &'static str,
     /// How the entry is used.
     pub usage: &'static str,
-    /// What else a caller should know if the entry is in this file, with this text.
+    /// Further advice for a caller if the entry is in this file, with this text.
     pub caution: fn(&Caller, &Path, &str) -> Option<String>,
 }
 
-/// Every engine there is an entry for.
+/// Every supported engine.
 pub const ENGINES: [Engine; 3] = [
     Engine {
         name: "podman",

@@ -1,9 +1,9 @@
-//! What can stop an entry from being added or taken out.
+//! The reasons why an entry could not be added or removed.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why an entry was neither added nor taken out.
+/// Why an entry was not added or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The engine's file cannot be read.
@@ -11,43 +11,42 @@ pub enum Error {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         cause: io::Error,
     },
-    /// A symbolic link is in the file's place, and nothing is where it leads.
+    /// A symbolic link in place of the file points to nothing.
     #[error(
         "{0} is a symbolic link that points to a file that does not exist\nhelp: remove the link, or make that file"
     )]
     Dangling(PathBuf),
-    /// There is something in the file that no entry can be added to.
+    /// No entry can be added to the file's contents.
     #[error("{file}{cause}")]
     Unusable {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         cause: Unusable,
     },
-    /// What a new file has to look like depends on the version of the engine, which is
-    /// not known.
+    /// The format of a new file depends on the version of the engine, which is unknown.
     #[error(
         "cannot tell which version of {0} is installed, which decides the format of its new file\n\
          help: install it first, or make the file: `{0} config default` prints one"
     )]
     UnknownVersion(&'static str),
-    /// The name of a file has bytes in it that the engine's file cannot hold.
+    /// The name of a file has bytes that the engine's file cannot contain.
     #[error("the name of {0} is not UTF-8, as the engine's file has to be")]
     NoText(PathBuf),
     /// The file has changed since it was read.
     #[error("{0} was changed meanwhile, so nothing was written\nhelp: try again")]
     Changed(PathBuf),
-    /// Something could not be written.
+    /// A file could not be written.
     #[error("cannot {what} {file}: {cause}{}", way_out(cause))]
     NotWritten {
-        /// What was to be done.
+        /// The attempted action.
         what: &'static str,
         /// The file.
         file: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         cause: io::Error,
     },
 }
@@ -60,10 +59,10 @@ fn way_out(cause: &io::Error) -> &'static str {
     }
 }
 
-/// Why a text can have no entry.
+/// Why a text cannot contain an entry.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// It is not in the form that it should be in.
+    /// It is not in the expected format.
     #[error(
         ", line {line}, column {column}: {what}\nhelp: correct that first; nothing was written"
     )]
@@ -75,24 +74,24 @@ pub enum Unusable {
         /// What is expected, or wrong.
         what: String,
     },
-    /// There is something else where the entries are to be.
+    /// There is something else in place of the entries.
     #[error(": `{0}` is not a table of settings\nhelp: correct that first; nothing was written")]
     NoTable(String),
-    /// The entry is to be taken out, and the engine would look for it.
+    /// The entry should be removed, but the engine would look for it.
     #[error(
         ": eigentime is the default runtime there, and {0} would not find it\n\
          help: name another default first; nothing was written"
     )]
     Default(&'static str),
-    /// A form of the file that is newer than this command, or none at all.
+    /// The version of the file is newer than this command knows, or not a version.
     #[error(
         " says version = {found}, and {newest} is the newest that is known here\n\
          help: add the entry by hand; nothing was written"
     )]
     Version {
-        /// What the file says.
+        /// The version in the file.
         found: String,
-        /// The newest form that is known.
+        /// The newest known version.
         newest: i64,
     },
 }

@@ -1,5 +1,4 @@
-//! Replacing a file: at once or not at all, with the same mode and owner, and a copy of
-//! what was there beside it.
+//! Atomic replacement of a file, with the same mode and owner, and a backup beside it.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -8,16 +7,16 @@ use std::path::{self, Path, PathBuf};
 
 use super::Error;
 
-/// What a backup's name has behind the file's.
+/// The suffix of a backup's name.
 const BACKUP: &str = ".before-eigentime";
 
-/// The mode of a file that is new: engines run as root, but anybody may look.
+/// The mode of a new file: engines run as root, but anyone may read it.
 const NEW_MODE: u32 = 0o644;
 
-/// The mode of a program that is new.
+/// The mode of a new program.
 const PROGRAM_MODE: u32 = 0o755;
 
-/// What is in the file, if there is one.
+/// Reads the file, if it exists.
 pub fn read(file: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
@@ -29,14 +28,14 @@ pub fn read(file: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// The texts of the backups that are beside the file, the oldest first.
+/// The texts of the backups beside the file, the oldest first.
 pub fn backups(file: &Path) -> Vec<String> {
     let file = target(file);
     names(&file).map_while(|name| fs::read_to_string(name).ok()).collect()
 }
 
-/// Lets `after` be in the file, if `before` still is. `keeps` says whether a copy of that is kept;
-/// returns where it is.
+/// Replaces the file's contents with `after`, if they are still `before`. If `keeps`, makes a
+/// backup and returns its path.
 pub fn replace(
     file: &Path,
     before: Option<&str>,
@@ -53,7 +52,7 @@ pub fn replace(
     Ok(copy)
 }
 
-/// The same for a program of ours, of which no copy is kept.
+/// Like [`replace`], for a program of ours, without a backup.
 pub fn replace_program(
     file: &Path,
     before: Option<&str>,
@@ -80,13 +79,13 @@ fn put(file: &Path, text: Option<&str>, mode: u32) -> Result<(), Error> {
     }
 }
 
-/// Where a symbolic link leads, or else the file itself; from the root.
+/// The absolute path that a symbolic link leads to, or of the file itself.
 fn target(file: &Path) -> PathBuf {
     let itself = |_| path::absolute(file).unwrap_or_else(|_| file.to_owned());
     fs::canonicalize(file).unwrap_or_else(itself)
 }
 
-/// The names of a file's backups, one after the other.
+/// The names of a file's backups, in order.
 fn names(file: &Path) -> impl Iterator<Item = PathBuf> {
     (0..).map(|number| {
         let mut name = file.as_os_str().to_owned();
@@ -127,15 +126,15 @@ fn write(file: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let written = like(file, &fresh, mode).and_then(|handle| fill(handle, text));
     let renamed = written.and_then(|()| fs::rename(&fresh, file));
     if let Err(cause) = renamed {
-        // It may not even be there.
+        // It may not exist.
         let _ = fs::remove_file(&fresh);
         return Err(not_written("write", file)(cause));
     }
-    // That the new name is on the disk, too.
+    // Makes the new name durable, too.
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(not_written("write", folder))
 }
 
-/// Makes a new file with the mode and the owner of another one, if that is there.
+/// Creates a new file with the mode and the owner of another one, if that exists.
 fn like(file: &Path, new: &Path, mode: u32) -> io::Result<File> {
     let handle = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
     let alike = match fs::metadata(file) {

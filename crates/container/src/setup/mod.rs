@@ -1,16 +1,16 @@
-//! The entry by which an engine finds `eigentime-oci`: a few lines in a file of the
-//! engine, which are added and taken out again, and all else in the file stays as it is.
+//! The entry with which an engine finds `eigentime-oci`: a few lines in a file of the engine.
+//! Adding and removing them leaves the rest of the file unchanged.
 //!
 //! - `engines`: the table of engines.
 //! - `podman`, `docker`, `containerd`: the entry in the text of each.
-//! - `trust`: a script that lets the environment of containers count.
-//! - `toml`: settings in a TOML text, comments and order kept.
+//! - `trust`: a script that makes the environment of containers trusted.
+//! - `toml`: settings in a TOML text, with comments and order preserved.
 //! - `file`: replacing a file, with a backup.
 //! - `caller`: the user who sets up an engine.
-//! - `error`: what can stop an entry from being added or taken out.
+//! - `error`: the reasons why an entry could not be added or removed.
 //!
-//! The modules of the engines know texts only. [`plan`] reads the file and says what would
-//! become of it, [`Plan::carry_out`] writes.
+//! The modules of the engines work on texts only. [`plan`] reads the file and computes the change,
+//! [`Plan::carry_out`] writes it.
 
 mod caller;
 pub mod containerd;
@@ -30,35 +30,35 @@ pub use caller::Caller;
 pub use engines::{ENGINES, Engine};
 pub use error::{Error, Unusable};
 
-/// What is to be done with an engine's entry.
+/// The action on an engine's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// Let it name this `eigentime-oci`.
+    /// Set it to this `eigentime-oci`.
     Add(&'a Path),
-    /// Take it out.
+    /// Remove it.
     Remove,
 }
 
-/// What becomes of an engine's file.
+/// The planned change of an engine's file.
 #[derive(Debug)]
 pub struct Plan {
     /// The file.
     pub file: PathBuf,
-    /// What is in it now; nothing if there is no such file.
+    /// Its present contents; `None` if there is no such file.
     pub before: Option<String>,
-    /// What will be in it; nothing if there will be none.
+    /// Its new contents; `None` if there will be no file.
     pub after: Option<String>,
-    /// Is a copy kept of what was there? What adding the entry has made needs none.
+    /// Whether a backup is kept. What adding the entry created needs none.
     keeps: bool,
-    /// Is it a program of ours, and no file of the engine's?
+    /// Whether it is a program of ours instead of a file of the engine.
     is_program: bool,
 }
 
-/// Says what would become of the engine's file.
+/// Plans the change of the engine's file.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or there is something in it that cannot be dealt with.
+/// If the file cannot be read, or its contents cannot be handled.
 pub fn plan(engine: &Engine, file: &Path, action: Action<'_>) -> Result<Plan, Error> {
     let before = file::read(file)?;
     let unusable = |cause| Error::Unusable { file: file.to_owned(), cause };
@@ -86,16 +86,16 @@ pub fn plan(engine: &Engine, file: &Path, action: Action<'_>) -> Result<Plan, Er
 
 /// A text without the entry.
 struct Without {
-    /// The text, if a file is left.
+    /// The text, if the file remains.
     text: Option<String>,
-    /// Is it what was there before the entry was added?
+    /// Whether it is the text from before the entry was added.
     is_what_it_was: bool,
 }
 
-/// The text without the entry; nothing if the file has been made for the entry only.
+/// Returns the text without the entry; no text if the file was created for the entry only.
 ///
-/// Where adding has made the present text of a backup, it is the backup's text to the
-/// letter. Else what is left of the present text, which may lack an empty table.
+/// If adding the entry to a backup gives the present text, returns the exact text of the backup.
+/// Otherwise, returns the rest of the present text, which may lack an empty table.
 fn without(engine: &Engine, file: &Path, text: &str) -> Result<Without, Error> {
     let unusable = |cause| Error::Unusable { file: file.to_owned(), cause };
     let Some(runtime) = (engine.entry)(text).map_err(unusable)? else {
@@ -116,12 +116,12 @@ fn without(engine: &Engine, file: &Path, text: &str) -> Result<Without, Error> {
 }
 
 impl Plan {
-    /// Is there anything to do?
+    /// Whether there is anything to do.
     pub fn changes(&self) -> bool {
         self.before != self.after
     }
 
-    /// The change, as `diff -u` shows it.
+    /// The change, in the format of `diff -u`.
     pub fn diff(&self) -> String {
         let [before, after] = [&self.before, &self.after];
         let text = |side: &'_ Option<String>| side.as_deref().unwrap_or_default().to_owned();
@@ -135,11 +135,11 @@ impl Plan {
             .to_string()
     }
 
-    /// Writes, and returns where a copy of what was there is.
+    /// Writes the file, and returns the path of the backup.
     ///
     /// # Errors
     ///
-    /// If the file has changed meanwhile, or cannot be written. It is as it was then.
+    /// If the file has changed meanwhile, or cannot be written. It is then unchanged.
     pub fn carry_out(&self) -> Result<Option<PathBuf>, Error> {
         let (before, after) = (self.before.as_deref(), self.after.as_deref());
         match self.is_program {
@@ -149,8 +149,7 @@ impl Plan {
     }
 }
 
-/// What an engine's file says of `eigentime-oci`: which file the entry names, if there
-/// is one.
+/// Reads the entry of `eigentime-oci` in an engine's file: the file it names, if there is an entry.
 ///
 /// # Errors
 ///

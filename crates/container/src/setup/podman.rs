@@ -1,11 +1,11 @@
-//! podman: a file of our own among those that are read after `containers.conf`.
+//! podman: our own file among those that are read after `containers.conf`.
 
 use std::path::{Path, PathBuf};
 
 use super::toml::{self, Setting};
 use super::{Caller, Unusable};
 
-/// Where the file is below podman's settings.
+/// The path of the file below podman's settings.
 const DROP_IN: &str = "containers/containers.conf.d/eigentime.conf";
 const TABLE: [&str; 2] = ["engine", "runtimes"];
 const ENTRY: [&str; 3] = ["engine", "runtimes", "eigentime"];
@@ -29,7 +29,7 @@ pub fn remove(text: &str) -> Result<String, Unusable> {
     toml::remove(text, &ENTRY)
 }
 
-/// Of the files that an entry lists, podman takes the first that is there.
+/// Returns the first of the files in the entry; podman uses the first that exists.
 pub fn entry(text: &str) -> Result<Option<String>, Unusable> {
     let document = toml::parse(text)?;
     let files = toml::get(&document, &ENTRY).and_then(|files| files.as_array());

@@ -14,7 +14,7 @@ fn engine(name: &str) -> &'static Engine {
     ENGINES.iter().find(|engine| engine.name == name).unwrap()
 }
 
-/// The text with the entry, after which adding again does nothing.
+/// The text with the entry, after checking that adding it again does nothing.
 fn added(name: &str, text: &str) -> String {
     let engine = engine(name);
     let after = (engine.add)(text, OCI).unwrap();
@@ -210,7 +210,7 @@ BinaryName = "/opt/eigentime/eigentime-oci"
         assert_eq!((engine("containerd").add)("version = \"2\"", OCI), version("\"2\""));
     }
 
-    /// Pieces that can be put together in any order.
+    /// Pieces that can be combined in any order.
     fn pieces() -> impl Strategy<Value = Vec<&'static str>> {
         Just(vec![
             "# a comment\n",
@@ -266,7 +266,7 @@ BinaryName = "/opt/eigentime/eigentime-oci"
 mod files {
     use super::*;
 
-    /// A folder of a test's own.
+    /// A folder for one test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -340,7 +340,7 @@ mod files {
     fn the_letter_of_what_was_there_comes_back() {
         let folder = Folder::new();
         let file = folder.0.join("daemon.json");
-        // Taking out the entry alone would leave none of these as they are.
+        // Removing only the entry would change each of these.
         for text in ["{ }", "{\"runtimes\": {}, \"debug\":true}", "\n\n{}"] {
             fs::write(&file, text).unwrap();
             add("docker", &file).unwrap().carry_out().unwrap();
@@ -359,7 +359,7 @@ mod files {
         for _ in 0..2 {
             let backup = add("docker", &file).unwrap().carry_out().unwrap().unwrap();
             assert_eq!(backup, folder.0.join(&names[0]));
-            // What comes back is in the first one.
+            // The restored text is in the first one.
             assert_eq!(remove("docker", &file).carry_out().unwrap(), None);
         }
         fs::write(&file, "{\"debug\": true}").unwrap();

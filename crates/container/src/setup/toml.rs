@@ -1,6 +1,6 @@
-//! Settings in a TOML text. Lines are put in and cut out where the parser says that
-//! tables and values are, so that all others stay as they are to the letter. Only tables
-//! that are written in one line are written anew.
+//! Settings in a TOML text. Lines are inserted and removed at the positions of tables and values
+//! that the parser reports, so that all others stay exactly the same. Only inline tables are
+//! rewritten.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use toml_edit::{Array, Document, DocumentMut, Item, Key, Table, TableLike, Value
 
 use super::Unusable;
 
-/// A setting: where it is, and its value.
+/// A setting: its path and value.
 pub struct Setting<'a> {
-    /// The keys that lead to it, its own the last.
+    /// The keys that lead to it; its own is the last.
     path: Vec<&'a str>,
-    /// What it is to be.
+    /// The new value.
     value: Value,
 }
 
@@ -28,7 +28,7 @@ pub fn list(of: &[&str]) -> Value {
     Value::Array(of.iter().copied().collect::<Array>())
 }
 
-/// Reads a text.
+/// Parses a text.
 pub fn parse(text: &str) -> Result<Document<&str>, Unusable> {
     Document::parse(text).map_err(|error| {
         let above = error.span().and_then(|span| text.get(..span.start)).unwrap_or(text);
@@ -40,12 +40,12 @@ pub fn parse(text: &str) -> Result<Document<&str>, Unusable> {
     })
 }
 
-/// What is at the end of a path.
+/// The item at a path.
 pub fn get<'d>(document: &'d Document<&str>, path: &[&str]) -> Option<&'d Item> {
     path.iter().try_fold(document.as_item(), |item, key| item.get(key))
 }
 
-/// Lets these settings be in a text; at its end, if there is no `table` for them yet.
+/// Adds or sets these settings in a text; at its end, if there is no `table` for them yet.
 pub fn add(text: &str, table: &[&str], settings: &[Setting<'_>]) -> Result<String, Unusable> {
     if get(&parse(text)?, table).is_none() {
         let mut block = DocumentMut::new();
@@ -56,7 +56,7 @@ pub fn add(text: &str, table: &[&str], settings: &[Setting<'_>]) -> Result<Strin
             appended += newline(text);
         }
         appended += &block.to_string().replace('\n', newline(text));
-        // Not so if one of the tables around it is written in one line.
+        // Fails if one of the tables around it is an inline table.
         if parse(&appended).is_ok() {
             return Ok(appended);
         }
@@ -71,7 +71,7 @@ pub fn add(text: &str, table: &[&str], settings: &[Setting<'_>]) -> Result<Strin
     })
 }
 
-/// Lets a setting be in a text that has its table, if that has lines of its own.
+/// Sets a setting in a text that has its table, unless that is an inline table.
 fn set(text: &str, setting: &Setting<'_>) -> Result<Option<String>, Unusable> {
     let document = parse(text)?;
     let present = get(&document, &setting.path).and_then(Item::as_value);
@@ -95,7 +95,7 @@ fn set(text: &str, setting: &Setting<'_>) -> Result<Option<String>, Unusable> {
     Ok(Some(spliced(text, end..end, &(line + newline(text)))))
 }
 
-/// Lets a setting be in a document, whose tables are made if need be.
+/// Sets a setting in a document, and creates its tables if needed.
 fn put(document: &mut DocumentMut, setting: &Setting<'_>) -> Result<(), Unusable> {
     let (key, tables) = setting.path.split_last().expect("a setting has a key");
     let mut table: &mut dyn TableLike = document.as_table_mut();
@@ -122,14 +122,14 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Takes out what is at the end of a path, and the tables around it if they are empty
-/// then. Comments above it stay.
+/// Removes the item at a path, and the tables around it if they are then empty. Comments above it
+/// stay.
 pub fn remove(text: &str, path: &[&str]) -> Result<String, Unusable> {
     let document = parse(text)?;
     if get(&document, path).is_none() {
         return Ok(text.to_owned());
     }
-    // The outermost table that goes has nothing in it but the next.
+    // The outermost table to remove contains only the next one.
     let outer = |depth: usize| get(&document, &path[..depth]).and_then(Item::as_table_like);
     let gone = (1..path.len()).rev().find(|depth| outer(*depth).is_none_or(|it| it.len() > 1));
     let gone = &path[..gone.map_or(1, |depth| depth + 1)];
@@ -157,7 +157,7 @@ fn take(table: &mut dyn TableLike, path: &[&str]) {
     within.and_then(|table| table.remove(key));
 }
 
-/// The lines that a table or a value is written in.
+/// The lines of a table or a value.
 fn lines_of(text: &str, item: &Item, lines: &mut Vec<Range<usize>>) {
     match item {
         Item::Value(value) => lines.extend(value.span().map(|span| whole(text, span))),
@@ -166,7 +166,7 @@ fn lines_of(text: &str, item: &Item, lines: &mut Vec<Range<usize>>) {
             if let Some(header) = header.clone() {
                 let end = last_value(table).map_or(header.end, |value| value.end);
                 let range = whole(text, header.start..end.max(header.end));
-                // The blank line above goes with it.
+                // The blank line above is removed as well.
                 let above = &text[..range.start];
                 let blank = ["\n\r\n", "\n\n"].iter().any(|blank| above.ends_with(blank));
                 let start = if blank { line_start(above, range.start - 1) } else { range.start };
@@ -182,7 +182,7 @@ fn lines_of(text: &str, item: &Item, lines: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Where the last value is that is written below a table's header.
+/// The range of the last value below a table's header.
 fn last_value(table: &Table) -> Option<Range<usize>> {
     let values = table.iter().filter_map(|(_, item)| match item {
         Item::Value(value) => value.span(),
@@ -192,7 +192,7 @@ fn last_value(table: &Table) -> Option<Range<usize>> {
     values.max_by_key(|span| span.end)
 }
 
-/// Is it written below the header of the table that it is in?
+/// Whether an item is written below the header of its table.
 fn is_value(item: &Item) -> bool {
     item.is_value() || item.as_table().is_some_and(Table::is_dotted)
 }
@@ -214,13 +214,13 @@ fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |newline| at + newline + 1)
 }
 
-/// The blanks that a line begins with.
+/// The whitespace at the beginning of a line.
 fn indent(text: &str, at: usize) -> &str {
     let line = &text[line_start(text, at)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// How lines end in a text.
+/// The line ending of a text.
 fn newline(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }

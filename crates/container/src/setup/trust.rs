@@ -1,14 +1,14 @@
-//! A script that lets the environment of an engine's containers count: engines can name a
-//! runtime, but not all of them can give it options.
+//! A script that makes the environment of an engine's containers trusted: engines can name a
+//! runtime, but not all of them can pass it options.
 
 use std::path::{Path, PathBuf};
 
 use super::{Error, Plan, file};
 
-/// What it is called, beside the engine's file.
+/// Its name, beside the engine's file.
 const NAME: &str = "eigentime-oci-trusting-environment";
 
-/// The option that it calls the runtime with.
+/// The option that it passes to the runtime.
 const OPTION: &str = "--eigentime-trust-environment";
 
 /// The script of the engine with this file.
@@ -17,7 +17,7 @@ pub fn script(engine_file: &Path) -> PathBuf {
     engine_file.with_file_name(NAME)
 }
 
-/// Says what would become of the script: with a runtime it is there, without it is not.
+/// Plans the change of the script: it exists with a runtime, and does not without one.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a runtime is told of a container: its `config.json`.
+//! The description of a container for a runtime: its `config.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::host::namespaces::Namespaces;
 use crate::host::network::Network;
 use crate::spec::users::Account;
 
-/// What docker lets root of a container do.
+/// The capabilities that docker gives to root of a container.
 const CAPABILITIES: [Capability; 14] = [
     Capability::AuditWrite,
     Capability::Chown,
@@ -34,11 +34,10 @@ const CAPABILITIES: [Capability; 14] = [
     Capability::SysChroot,
 ];
 
-/// What docker hides besides what the crate hides.
+/// What docker masks in addition to the crate's defaults.
 const ALSO_MASKED: [&str; 1] = ["/sys/devices/virtual/powercap"];
 
-/// The namespaces that the runtime makes. The user, mount and time namespace that it lives
-/// in are there already.
+/// The namespaces that the runtime creates. Its own user, mount and time namespaces exist already.
 const NAMESPACES: [LinuxNamespaceType; 5] = [
     LinuxNamespaceType::Cgroup,
     LinuxNamespaceType::Ipc,
@@ -47,24 +46,24 @@ const NAMESPACES: [LinuxNamespaceType; 5] = [
     LinuxNamespaceType::Uts,
 ];
 
-/// Where terminals are.
+/// The directory of terminals.
 const TERMINALS: &str = "/dev/pts";
 
-/// The group of terminals, on every distribution.
+/// The group of terminals on every distribution.
 const TTY: u32 = 5;
 
 /// A file or directory of the host that a container sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
-    /// Where it is on the host.
+    /// Its path on the host.
     pub source: PathBuf,
-    /// Where it is in the container.
+    /// Its path in the container.
     pub destination: PathBuf,
-    /// May it only be read?
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
-/// All that makes up a container.
+/// The properties of a container.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundle<'a> {
     /// Its file system.
@@ -77,32 +76,32 @@ pub struct Bundle<'a> {
     pub environment: &'a [String],
     /// The directory in which the program starts.
     pub folder: &'a str,
-    /// Who it runs as.
+    /// The account of the program.
     pub account: &'a Account,
-    /// Does it get a terminal?
+    /// Whether it gets a terminal.
     pub terminal: bool,
-    /// What it sees of the host.
+    /// The host files and directories that it sees.
     pub volumes: &'a [Volume],
     /// Its network.
     pub network: Network,
-    /// How much memory it may use.
+    /// Its memory limit.
     pub memory: Option<Memory>,
-    /// How much processor time it may use.
+    /// Its limit of processor time.
     pub cpus: Option<Cpus>,
-    /// The ids that there are.
+    /// The available ids.
     pub namespaces: &'a Namespaces,
 }
 
 impl Bundle<'_> {
-    /// The description.
+    /// Generates the description.
     ///
     /// # Errors
     ///
-    /// If the crate finds that something is missing.
+    /// If the crate reports that something is missing.
     pub fn spec(&self) -> Result<Spec, OciSpecError> {
         let Self { account, namespaces, .. } = self;
         let groups = account.groups.iter().copied().filter(|gid| namespaces.gids.has(*gid));
-        // With one user only, groups cannot be set.
+        // With a single user, groups cannot be set.
         let groups: Vec<_> = groups.filter(|_| !namespaces.have_one_user()).collect();
         let user = UserBuilder::default().uid(account.uid).gid(account.gid).additional_gids(groups);
         let process = ProcessBuilder::default()
@@ -131,7 +130,7 @@ impl Bundle<'_> {
     }
 
     fn capabilities(&self) -> Result<oci_spec::runtime::LinuxCapabilities, OciSpecError> {
-        // An ordinary user gets none of them but through set-user-ID programs.
+        // An ordinary user gets them only through set-user-ID programs.
         let own = if self.account.uid == 0 { &CAPABILITIES[..] } else { &[] };
         let set =
             |all: &[Capability]| all.iter().copied().collect::<oci_spec::runtime::Capabilities>();
@@ -145,7 +144,7 @@ impl Bundle<'_> {
     }
 
     fn namespaces_to_make(&self) -> Result<Vec<LinuxNamespace>, OciSpecError> {
-        // A network that leads out is there already, too.
+        // A connected network exists already, too.
         let network = (self.network == Network::None).then_some(LinuxNamespaceType::Network);
         NAMESPACES
             .into_iter()
@@ -170,7 +169,7 @@ impl Bundle<'_> {
         let mut mounts = get_default_mounts();
         for mount in &mut mounts {
             if mount.destination() == Path::new("/sys") && self.network == Network::Host {
-                // The kernel shows a host's network devices to nobody but the host.
+                // The kernel shows a host's network devices only to the host.
                 *mount = bind(
                     Path::new("/sys"),
                     Path::new("/sys"),
@@ -185,7 +184,7 @@ impl Bundle<'_> {
             }
         }
         let mut volumes: Vec<_> = self.volumes.iter().collect();
-        // What lies below another one is mounted after it.
+        // A volume below another one is mounted after it.
         volumes.sort_by_key(|volume| volume.destination.components().count());
         for Volume { source, destination, read_only } in volumes {
             let mut options = kept_flags(source);
@@ -196,11 +195,11 @@ impl Bundle<'_> {
     }
 }
 
-/// Names the time namespace that the container is to be in.
+/// Sets the time namespace of the container.
 ///
 /// # Errors
 ///
-/// If the crate finds that something is missing.
+/// If the crate reports that something is missing.
 pub fn join_time_namespace(spec: &mut Spec, path: &Path) -> Result<(), OciSpecError> {
     let time = LinuxNamespaceBuilder::default().typ(LinuxNamespaceType::Time).path(path).build()?;
     let mut linux = spec.linux().clone().unwrap_or_default();
@@ -220,7 +219,7 @@ fn bind(source: &Path, destination: &Path, options: &[&str]) -> Result<Mount, Oc
         .build()
 }
 
-/// Flags of a mount that root of a user namespace cannot take away.
+/// Mount flags that root of a user namespace cannot clear.
 fn kept_flags(source: &Path) -> Vec<&'static str> {
     const FLAGS: [(FsFlags, &str); 4] = [
         (FsFlags::ST_NOSUID, "nosuid"),
@@ -228,7 +227,7 @@ fn kept_flags(source: &Path) -> Vec<&'static str> {
         (FsFlags::ST_NOEXEC, "noexec"),
         (FsFlags::ST_RDONLY, "ro"),
     ];
-    // What is not there, the runtime complains of.
+    // The runtime reports a missing source.
     let flags = statvfs(source).map_or(FsFlags::empty(), |found| found.flags());
     FLAGS.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, option)| *option).collect()
 }

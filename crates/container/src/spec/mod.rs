@@ -1,9 +1,9 @@
-//! What the runtime is told.
+//! The description for the runtime.
 //!
 //! - `bundle`: the bundle.
-//! - `process`: the program, by image and options.
-//! - `root`: what is in the root file system.
-//! - `users`: who the program runs as.
+//! - `process`: the program, from image and options.
+//! - `root`: the contents of the root file system.
+//! - `users`: the account of the program.
 
 pub mod bundle;
 pub(crate) mod process;

@@ -1,19 +1,19 @@
-//! What is run in a container: the image's word, and the options' beside it.
+//! The command of a container, from the image and the options.
 
 use oci_spec::image::Config;
 
 use crate::error::Error;
 
-/// The PATH of containers that say nothing else, as docker has it.
+/// The default PATH of containers, as in docker.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The program and its arguments. A command takes the place of the image's own; the
-/// image's entry point stays before it, unless another one is named, with which the
-/// image's command goes, too (`docker-run(1)`).
+/// The program and its arguments. A command replaces the image's command; the image's entry point
+/// stays before it, unless another one is named, which also drops the image's command
+/// (`docker-run(1)`).
 ///
 /// # Errors
 ///
-/// If nothing is left to run.
+/// If there is nothing to run.
 pub fn command_line(
     image: &Config,
     entrypoint: Option<&str>,
@@ -34,18 +34,18 @@ pub fn command_line(
     if line.is_empty() { Err(Error::NoCommand) } else { Ok(line) }
 }
 
-/// What an environment is made of, the later over the earlier.
+/// The parts of an environment; later ones override earlier ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment<'a> {
-    /// The image's.
+    /// The image's part.
     pub image: &'a Config,
     /// The host name.
     pub hostname: &'a str,
     /// The home directory.
     pub home: &'a str,
-    /// Is there a terminal?
+    /// Whether there is a terminal.
     pub terminal: bool,
-    /// The options'.
+    /// The options' part.
     pub options: &'a [(String, String)],
 }
 

@@ -1,5 +1,5 @@
-//! Looks into a container's file system from outside. Its symbolic links may lead
-//! anywhere; every look ends inside all the same.
+//! Inspection of a container's file system from outside. Its symbolic links may lead anywhere, but
+//! no lookup leaves it.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::unistd::{AccessFlags, faccessat};
 
-/// The longest text that is read: tables of users are far shorter, and a device has no
-/// end.
+/// The maximum length of a text that is read: tables of users are far shorter, and a device is
+/// endless.
 const LONGEST: u64 = 16 << 20;
 
 /// A file system as the container sees it.
 #[derive(Debug)]
 pub struct Root {
     directory: File,
-    /// What is mounted over it, and where; the longest path first.
+    /// The volumes mounted over it, with their paths; the longest path first.
     volumes: Vec<(PathBuf, Volume)>,
 }
 
@@ -27,19 +27,19 @@ enum Volume {
     File(PathBuf),
 }
 
-/// What there is of a program.
+/// The status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// It can be executed.
     There,
-    /// It is no executable file.
+    /// It is not an executable file.
     NotExecutable,
-    /// It is not there.
+    /// It does not exist.
     Missing,
 }
 
 impl Root {
-    /// Opens the file system, over which sources are mounted at destinations.
+    /// Opens the file system, with sources mounted over destinations.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Root {
         Ok(Self { directory: File::open(path)?, volumes: mounted })
     }
 
-    /// Looks at a file of it.
+    /// Looks up a file.
     fn look(&self, path: &Path) -> io::Result<Metadata> {
         let look = |directory, path| open(directory, path, OFlag::O_PATH)?.metadata();
         let mounted = self
@@ -71,10 +71,10 @@ impl Root {
         }
     }
 
-    /// The text of a regular file, if it is there.
+    /// The text of a regular file, if it exists.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<String> {
-        // A pipe would keep whoever opens it waiting.
+        // A pipe would block the open.
         let file = open(&self.directory, Path::new(path), OFlag::O_RDONLY | OFlag::O_NONBLOCK);
         let file = file.ok().filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?;
         let mut text = Vec::new();
@@ -82,7 +82,7 @@ impl Root {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Is there a file, or can one be made?
+    /// Whether a file exists or can be created.
     #[must_use]
     pub fn can_have(&self, path: &Path) -> bool {
         let mut above = path.ancestors().skip(1);
@@ -95,8 +95,7 @@ impl Root {
                 })
     }
 
-    /// What there is of a program, which a process would execute that has this directory
-    /// and PATH (`execvp(3)`).
+    /// The status of a program as executed by a process with this directory and PATH (`execvp(3)`).
     #[must_use]
     pub fn program(&self, name: &str, folder: &str, path: &str) -> Program {
         let in_folder = |name: &str| Path::new("/").join(folder).join(name);
@@ -127,7 +126,7 @@ impl Root {
 fn open(directory: &File, path: &Path, how: OFlag) -> io::Result<File> {
     let inside = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
     let how = OpenHow::new().flags(how | OFlag::O_CLOEXEC).resolve(inside);
-    // An empty path would be no file at all.
+    // An empty path is not a file.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     Ok(openat2(directory, path, how)?.into())
 }

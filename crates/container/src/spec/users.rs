@@ -1,8 +1,8 @@
-//! Users and groups of a container, by its own tables (`passwd(5)`, `group(5)`).
+//! Users and groups of a container, from its own tables (`passwd(5)`, `group(5)`).
 
 use crate::error::Error;
 
-/// Who a program runs as.
+/// The account of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The user.
@@ -18,7 +18,7 @@ pub struct Account {
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// Finds out who `USER[:GROUP]` is, by the tables of the container; nobody named is root.
+/// Resolves `USER[:GROUP]` with the tables of the container; the default is root.
 ///
 /// # Errors
 ///

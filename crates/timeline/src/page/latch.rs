@@ -2,23 +2,23 @@
 
 use crate::{Clock, Map};
 
-/// How a map is to be applied.
+/// How a map is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
     /// By adding a shift to each clock.
     Shift = 0,
-    /// By following one line for each clock; where the wall clock has a rate of its own, its line says
-    /// that it is not to be followed but looked up.
+    /// By following one line for each clock. If the wall clock has a rate of its own, its line is
+    /// marked as one to look up instead.
     Line = 1,
-    /// There is a switch ahead, or just behind.
+    /// There is a switch ahead or just behind.
     Switch = 2,
-    /// By showing one instant of each clock: they stand still.
+    /// By showing one instant of each clock: all are frozen.
     Still = 3,
 }
 
 impl Kind {
-    /// For a map, where coarse clocks may be read as such.
+    /// The kind of a map, if coarse clocks may be read as such.
     pub(super) fn of(map: &Map, coarse: bool) -> Self {
         let rate = map.after.rate;
         match map.is_settled() {
@@ -30,15 +30,15 @@ impl Kind {
     }
 }
 
-/// The word that tells which copy of the map is the current one, and of which kind it is: two bits
-/// for the kind, and above them a counter.
+/// The word that identifies the current copy of the map and its kind: two bits for the kind, and
+/// above them a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latch(pub(super) u32);
 
 impl Latch {
     const KIND_BITS: u32 = 2;
 
-    /// Of which kind the current map is.
+    /// The kind of the current map.
     #[must_use]
     #[inline(always)]
     pub const fn kind(self) -> Kind {
@@ -56,13 +56,13 @@ impl Latch {
         self.0
     }
 
-    /// Which of the two copies it is.
+    /// The index of the current copy.
     #[inline(always)]
     pub(super) const fn copy(self) -> usize {
         (self.0 >> Self::KIND_BITS & 1) as usize
     }
 
-    /// The next, for a map of this kind.
+    /// The next latch, for a map of this kind.
     pub(super) const fn next(self, kind: Kind) -> Self {
         let counter = (self.0 >> Self::KIND_BITS).wrapping_add(1);
         Self(counter << Self::KIND_BITS | kind as u32)

@@ -1,12 +1,11 @@
 //! The shared page: how a running program finds its map.
 //!
-//! The supervisor writes the page, programs have it mapped read-only. It is a
-//! sequence latch (`seqcount_latch_t` in the kernel's `include/linux/seqlock.h`):
-//! two copies of the map and a counter, one bit of which names the current one.
-//! The writer fills the copy nobody is pointed at and then moves the counter, so a
-//! writer that dies half-way leaves readers with the old map and hangs nobody. A
-//! reader repeats only if the counter moved while it read. With the counter, in the
-//! same word, stands how the map is to be applied, so that one load tells the way.
+//! The supervisor writes the page; programs have it mapped read-only. It is a sequence latch
+//! (`seqcount_latch_t` in the kernel's `include/linux/seqlock.h`): two copies of the map and a
+//! counter, one bit of which selects the current copy. The writer fills the unused copy and then
+//! advances the counter, so a writer that dies half-way leaves readers with the old map and blocks
+//! none of them. A reader repeats only if the counter moved while it read. The word of the counter
+//! also holds the kind of the map, so that one load determines how to apply it.
 
 mod latch;
 mod snapshot;
@@ -28,15 +27,15 @@ pub struct Page {
     latch: AtomicU32,
     /// A bit for each clock id that the timeline may ever move.
     moved: AtomicU32,
-    /// The same, without those that the kernel's vDSO does not know.
+    /// Like `moved`, without the ids that the kernel's vDSO does not know.
     moved_in_vdso: AtomicU32,
-    /// Are the coarse clocks read from the fine ones at any rate? For the writer.
+    /// Whether coarse clocks are always read from the fine ones. For the writer.
     fine: AtomicU32,
-    /// Does the supervisor end waits, instead of the kernel?
+    /// Whether the supervisor ends waits, instead of the kernel.
     held: AtomicU32,
-    /// May the map change under waits of any clock?
+    /// Whether the map may change during waits on any clock.
     changes: AtomicU32,
-    /// By which number the supervisor knows the timeline. For the supervisor.
+    /// The supervisor's number for the timeline. For the supervisor.
     timeline: AtomicU32,
     reserved: [AtomicU32; 249],
     snapshots: [Snapshot; 2],
@@ -44,7 +43,7 @@ pub struct Page {
 
 const _: () = assert!(size_of::<Page>() == 256 * 4 + 2 * SNAPSHOT_WORDS * 8);
 
-/// The map as it stood when the counter was read; see [`Page::view`].
+/// The map as of the read of the counter; see [`Page::view`].
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     page: &'a Page,
@@ -52,7 +51,7 @@ pub struct View<'a> {
     snapshot: &'a Snapshot,
 }
 
-/// A map that stands in a page, and is not in force yet; see [`Page::prepare`].
+/// A map that is written to a page but not yet in force; see [`Page::prepare`].
 #[must_use]
 pub struct Prepared<'a> {
     page: &'a Page,
@@ -60,7 +59,7 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Puts it in force.
+    /// Puts the map in force.
     pub fn publish(self) {
         // Pairs with the acquire load in `latch`: the words come before the counter.
         self.page.latch.store(self.next.0, Ordering::Release);
@@ -68,22 +67,22 @@ impl Prepared<'_> {
 }
 
 impl View<'_> {
-    /// The id to ask the kernel for when a program asks for `id`: the fine clock
-    /// where a rate would stretch the lag of a coarse one.
+    /// The id to read from the kernel when a program reads `id`: the fine clock if a rate would
+    /// stretch the lag of a coarse one.
     #[must_use]
     #[inline(always)]
     pub fn source(&self, id: ClockId) -> ClockId {
         if self.kind() == Kind::Shift { id } else { id.fine() }
     }
 
-    /// How it is to be applied.
+    /// How the map is applied.
     #[must_use]
     #[inline(always)]
     pub fn kind(&self) -> Kind {
         self.latch.kind()
     }
 
-    /// What the timeline's clock shows when the host's shows `host`.
+    /// The reading of the timeline's clock when the host's shows `host`.
     #[must_use]
     #[inline(always)]
     pub fn translate(&self, id: ClockId, host: Timespec) -> Timespec {
@@ -95,14 +94,14 @@ impl View<'_> {
         }
     }
 
-    /// What the timeline's clock shows at any instant, where every clock stands still.
+    /// The reading of the timeline's clock at any instant, if every clock is frozen.
     #[must_use]
     #[inline(always)]
     pub fn still(&self, id: ClockId) -> Timespec {
         self.snapshot.time(id)
     }
 
-    /// [`View::translate`], where every clock is only shifted.
+    /// [`View::translate`] if every clock is only shifted.
     #[must_use]
     #[inline(always)]
     pub fn shift(&self, id: ClockId, host: Timespec) -> Timespec {
@@ -110,7 +109,7 @@ impl View<'_> {
         let mut sec = host.sec.wrapping_add(shift.sec);
         let mut nsec = host.nsec.wrapping_add(shift.nsec);
         if nsec >= NANOS_PER_SECOND {
-            // Predicted, which is right for most of a second: nothing waits for the comparison.
+            // Predicted correctly for most of a second, so nothing waits for the comparison.
             unlikely();
             nsec -= NANOS_PER_SECOND;
             sec = sec.wrapping_add(1);
@@ -118,7 +117,7 @@ impl View<'_> {
         Timespec { sec, nsec }
     }
 
-    /// [`View::translate`], where each clock follows a line; `None` beyond its range.
+    /// [`View::translate`] if each clock follows a line; `None` beyond its range.
     #[must_use]
     #[inline(always)]
     pub fn follow(&self, id: ClockId, host: Timespec) -> Option<Timespec> {
@@ -134,7 +133,7 @@ impl View<'_> {
         Timespec::from_nanos(self.at(id.clock_or_wall(), HostInstant(host.nanos())).0)
     }
 
-    /// What the timeline's clock shows when the host's shows `host`.
+    /// The reading of the timeline's clock when the host's shows `host`.
     #[must_use]
     #[inline(never)]
     pub fn at(&self, clock: Clock, host: HostInstant) -> VirtualInstant {
@@ -143,8 +142,8 @@ impl View<'_> {
         self.snapshot.base(segment, clock).at(self.snapshot.rate_of(segment, clock), host)
     }
 
-    /// What the timeline's clock showed when the host's showed `then`, which is past. Of a map that has
-    /// been replaced since, nothing is left but what the clock showed at that change.
+    /// The reading of the timeline's clock when the host's showed `then`, in the past. If the map
+    /// has been replaced since, only the clock's reading at that change is known.
     #[must_use]
     pub fn showed(
         &self,
@@ -154,14 +153,13 @@ impl View<'_> {
     ) -> VirtualInstant {
         let first = if self.kind() == Kind::Switch { WORD_BEFORE } else { WORD_AFTER };
         let change = self.snapshot.anchor(first, clock).host;
-        // A clock may be anchored in the future, which is no change.
+        // A clock may be anchored in the future; that is not a change.
         let is_before = then < change && change <= now();
         self.at(clock, if is_before { change } else { then })
     }
 
-    /// The first host instant at which the timeline's clock shows at least
-    /// `virt`; `None` if it never does. As [`Map::host_at`], with one line at a
-    /// time on the stack.
+    /// The first host instant at which the timeline's clock shows at least `virt`; `None` if there
+    /// is none. Like [`Map::host_at`], with one line at a time on the stack.
     #[must_use]
     #[inline(always)]
     pub fn host_at(&self, clock: Clock, virt: VirtualInstant) -> Option<HostInstant> {
@@ -175,13 +173,13 @@ impl View<'_> {
         }
     }
 
-    /// The rate that holds after the switch, which is soon.
+    /// The rate that holds after the switch, which is imminent.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.rate_of(Clock::Monotonic)
     }
 
-    /// The rate of a clock after the switch: the wall clock may have one of its own.
+    /// The rate of a clock after the switch: the wall clock may have its own.
     #[must_use]
     pub fn rate_of(&self, clock: Clock) -> Rate {
         self.snapshot.rate_of(WORD_AFTER, clock)
@@ -193,13 +191,13 @@ impl View<'_> {
         Map { before: self.snapshot.segment(WORD_BEFORE), after: self.snapshot.segment(WORD_AFTER) }
     }
 
-    /// Is what was read through this view, host clock included, still true? If
-    /// not, take a new view and read again.
+    /// Whether everything read through this view, host clock included, still holds. If not, take a
+    /// new view and read again.
     #[must_use]
     #[inline(always)]
     pub fn is_current(&self) -> bool {
-        // Pairs with the release fence in `publish`: whoever saw a word of a newer
-        // map sees the newer counter here.
+        // Pairs with the release fence in `publish`: a reader that saw a word of a newer map sees
+        // the newer counter here.
         fence(Ordering::Acquire);
         self.page.latch.load(Ordering::Relaxed) == self.latch.0
     }
@@ -236,28 +234,30 @@ impl Page {
         }
     }
 
-    /// May the timeline ever show another time than the host on this clock id? If
-    /// not, nothing need be looked up here.
+    /// Whether the timeline may ever show a different time than the host on this clock id. If not,
+    /// the map need not be consulted.
     #[must_use]
     #[inline(always)]
     pub fn moves(&self, id: ClockId) -> bool {
         has(&self.moved, id)
     }
 
-    /// The same for the clocks that the kernel's vDSO knows: a reading of any other is a system call.
+    /// Like [`Page::moves`], for the clocks that the kernel's vDSO knows: reading any other is a
+    /// system call.
     #[must_use]
     #[inline(always)]
     pub fn moves_in_vdso(&self, id: ClockId) -> bool {
         has(&self.moved_in_vdso, id)
     }
 
-    /// Says, before any program maps the page, after which word of [`Page::latch`] of a former page its
-    /// own begin: programs that have read that word find that the map has changed.
+    /// Continues the [`Page::latch`] words of a former page after `word`, so that programs that
+    /// have read `word` notice that the map has changed. Must be called before any program maps the
+    /// page.
     pub fn go_on_after(&self, word: u32) {
         self.latch.store(Latch(word).next(Kind::Shift).0, Ordering::Relaxed);
     }
 
-    /// Says, before any program reads the page, which clocks the timeline may move.
+    /// Sets which clocks the timeline may move. Must be called before any program reads the page.
     pub fn set_moved(&self, moves: impl Fn(Clock) -> bool) {
         let bits = ClockId::VIRTUAL
             .iter()
@@ -268,40 +268,42 @@ impl Page {
         self.moved_in_vdso.store(bits & !alarms, Ordering::Relaxed);
     }
 
-    /// Reads coarse clocks from the fine ones from now on, whatever the map is: to be
-    /// called before the first change of a map. Programs may have seen the fine clock in
-    /// the place of a coarse one, which lags behind it.
+    /// Reads coarse clocks from the fine ones from now on, whatever the map is. Must be called
+    /// before the first change of a map: programs may have read the fine clock in place of a coarse
+    /// one, which lags behind it.
     pub fn read_finely(&self) {
         self.fine.store(1, Ordering::Relaxed);
     }
 
-    /// Says, before any program reads the page, that no wait is to end by the kernel's
-    /// clocks: the supervisor ends each.
+    /// Makes the supervisor end every wait, instead of the kernel's clocks. Must be called before
+    /// any program reads the page.
     pub fn hold_waits(&self) {
         self.held.store(1, Ordering::Relaxed);
     }
 
-    /// Does the supervisor end waits, instead of the kernel?
+    /// Whether the supervisor ends waits, instead of the kernel.
     #[must_use]
     pub fn holds_waits(&self) -> bool {
         self.held.load(Ordering::Relaxed) != 0
     }
 
-    /// Says, before any program reads the page, that the map may change while programs wait.
+    /// Allows the map to change while programs wait. Must be called before any program reads the
+    /// page.
     pub fn expect_changes(&self) {
         self.changes.store(1, Ordering::Relaxed);
     }
 
-    /// May the map change while programs wait?
+    /// Whether the map may change while programs wait.
     #[must_use]
     pub fn may_change(&self) -> bool {
         self.changes.load(Ordering::Relaxed) != 0
     }
 
-    /// From the start of the page to the number of the timeline, half a word.
+    /// The offset of the timeline's number in the page, half a word.
     pub const TIMELINE_OFFSET: usize = core::mem::offset_of!(Self, timeline);
 
-    /// Says, before any program maps the page, by which number the supervisor knows the timeline.
+    /// Sets the supervisor's number for the timeline. Must be called before any program maps the
+    /// page.
     pub fn set_timeline(&self, number: u32) {
         self.timeline.store(number, Ordering::Relaxed);
     }
@@ -310,27 +312,27 @@ impl Page {
         self.fine.load(Ordering::Relaxed) != 0
     }
 
-    /// The current map, to be read from and then asked [`View::is_current`].
+    /// The current map; after reading from it, check [`View::is_current`].
     #[must_use]
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
         self.view_at(self.latch())
     }
 
-    /// The word that leads to the current map. Every change of the map changes it.
+    /// The word that identifies the current map. Every change of the map changes it.
     #[must_use]
     #[inline(always)]
     pub fn latch(&self) -> Latch {
         Latch(self.latch.load(Ordering::Acquire))
     }
 
-    /// Where the word of [`Page::latch`] is, to be waited on until it changes (`futex`).
+    /// The address of the word of [`Page::latch`], to wait for its change (`futex`).
     #[must_use]
     pub fn latch_address(&self) -> *const u32 {
         self.latch.as_ptr()
     }
 
-    /// The map that was the current one then, as [`Page::view`].
+    /// The map that was current at `latch`, as [`Page::view`].
     #[must_use]
     #[inline(always)]
     pub fn view_at(&self, latch: Latch) -> View<'_> {
@@ -349,18 +351,18 @@ impl Page {
         }
     }
 
-    /// Replaces the map. There must be one writer only.
+    /// Replaces the map. There must be only one writer.
     pub fn publish(&self, map: &Map) {
         self.prepare(map).publish();
     }
 
-    /// Writes a map to where nobody reads it yet, so that it can be put in force together with those
-    /// of other pages. There must be one writer only.
+    /// Writes a map to the copy that is not read yet, so that it can be put in force together with
+    /// those of other pages. There must be only one writer.
     pub fn prepare(&self, map: &Map) -> Prepared<'_> {
         let kind = Kind::of(map, !self.is_fine());
         let next = Latch(self.latch.load(Ordering::Relaxed)).next(kind);
-        // Pairs with the acquire fence in `is_current`: the previous move of the
-        // counter comes before any word of the copy that is now overwritten.
+        // Pairs with the acquire fence in `is_current`: the previous move of the counter comes
+        // before any word of the copy that is now overwritten.
         fence(Ordering::Release);
         self.snapshots[next.copy()].store_map(map, kind);
         Prepared { page: self, next }
@@ -372,7 +374,7 @@ impl Page {
 #[inline]
 const fn unlikely() {}
 
-/// Is the bit of a clock id set?
+/// Whether the bit of a clock id is set.
 #[inline(always)]
 fn has(bits: &AtomicU32, id: ClockId) -> bool {
     (id.0 as u32) < u32::BITS && bits.load(Ordering::Relaxed) >> id.0 & 1 == 1
@@ -391,7 +393,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::atomic::AtomicBool;
 
-    /// Any that a clock can have.
+    /// Any rate that a clock can have.
     fn rates() -> impl Strategy<Value = Rate> {
         let running = 1_000_u64..=1_000_000_000_000;
         prop_oneof![
@@ -508,8 +510,8 @@ mod tests {
 
     #[test]
     fn readers_never_see_half_a_map() {
-        // The writer alternates between two maps that agree on nothing; every
-        // completed read must be one of the two.
+        // The writer alternates between two maps that have no value in common; every completed read
+        // must be one of the two.
         let page = Page::new();
         let host = Timespec { sec: 100, nsec: 0 };
         let maps = [

@@ -1,4 +1,4 @@
-//! One copy of the map, as words that are written while others read them.
+//! One copy of the map, as words that may be written while others read them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,22 +10,23 @@ use crate::{
     VirtualInstant,
 };
 
-/// Where things stand in a snapshot, in words of 64 bits.
-/// Two words for each clock id, so that a reader need not know its clock: seconds, and nanoseconds
-/// that are not negative, that are added, or that are shown where the clocks stand still.
+/// The layout of a snapshot, in words of 64 bits. For each clock id, so that a reader need not know
+/// its clock, there are two words: seconds and nonnegative nanoseconds, to be added, or shown if
+/// the clocks are frozen.
 const WORD_TIMES: usize = 0;
 pub const WORD_AFTER: usize = WORD_TIMES + 2 * IDS;
 pub const WORD_BEFORE: usize = WORD_AFTER + SEGMENT_WORDS;
 pub const SNAPSHOT_WORDS: usize = (WORD_BEFORE + SEGMENT_WORDS).next_power_of_two();
 
-/// Where things stand in a segment: the rate, then what differs by clock, and the rate of the wall clock.
+/// The layout of a segment: the rate, then the parts that differ by clock, and the rate of the wall
+/// clock.
 pub const WORD_RATE: usize = 0;
-/// Where the parts of a rate stand.
+/// The layout of a rate.
 pub const WORD_FORWARD: usize = 0;
 pub const WORD_PER_NANO: usize = 2;
 const WORD_BACKWARD: usize = 3;
 const RATE_WORDS: usize = 5;
-/// Four words for each clock, those that a reader needs.
+/// Four words for each clock, which readers need.
 const WORD_BASES: usize = WORD_RATE + RATE_WORDS;
 /// Two words for each clock.
 const WORD_ANCHORS: usize = WORD_BASES + 4 * CLOCKS;
@@ -34,15 +35,15 @@ const WORD_WALL_RATE: usize = WORD_ANCHORS + 2 * CLOCKS;
 const WORD_HAS_WALL_RATE: usize = WORD_WALL_RATE + RATE_WORDS;
 const SEGMENT_WORDS: usize = WORD_HAS_WALL_RATE + 1;
 
-/// One copy of the map. Its words are atomics only so that a reader overtaken by
-/// the writer reads stale words, which the counter then tells it to drop.
+/// One copy of the map. Its words are atomics only so that a reader overtaken by the writer reads
+/// stale words, which the counter then tells it to discard.
 ///
 /// Its size is a power of two, so that its address costs a reader no multiplication.
 #[repr(C, align(1024))]
 pub struct Snapshot([AtomicU64; SNAPSHOT_WORDS]);
 
 impl Snapshot {
-    /// Memory that no map has been written to.
+    /// Memory without a map.
     pub const fn empty() -> Self {
         Self([const { AtomicU64::new(0) }; SNAPSHOT_WORDS])
     }
@@ -52,7 +53,7 @@ impl Snapshot {
         self.0[index].load(Ordering::Relaxed)
     }
 
-    /// What is added to the readings of a clock id, or shown in their place.
+    /// The time added to the readings of a clock id, or shown in their place.
     #[inline(always)]
     pub fn time(&self, id: ClockId) -> Timespec {
         let at = Self::time_at(id);
@@ -142,7 +143,7 @@ impl Snapshot {
             self.store(word, second as u64);
             self.store(word + 1, virt as u64);
             self.store(word + 2, frac);
-            // By the slope of the others it must not be followed.
+            // The slope of the other clocks must not be used for this one.
             let is_followed = segment.rate_of(clock) == segment.rate;
             self.store(word + 3, if is_followed { limit } else { 0 });
         }

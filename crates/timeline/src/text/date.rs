@@ -15,18 +15,17 @@ const HELP: &str =
 
 /// Parses a date, taken as local time of this machine if it names no zone.
 ///
-/// - RFC 3339: `2038-01-19T03:14:07Z`, `2038-01-19 03:14:07.5+02:00`; seconds may
-///   be missing, and so may the time (midnight then) and the zone;
-/// - with the name of a zone as RFC 9557 has it: `2038-01-19T03:14[Europe/Berlin]`;
+/// - RFC 3339: `2038-01-19T03:14:07Z`, `2038-01-19 03:14:07.5+02:00`; the seconds may be omitted,
+///   and so may the time (which is then midnight) and the zone;
+/// - with a zone name as in RFC 9557: `2038-01-19T03:14[Europe/Berlin]`;
 /// - seconds since 1970: `@2147483647`, `@0.5`.
 ///
-/// A local time that a clock change skips or repeats is taken as RFC 5545 does:
-/// the distance from UTC before the change holds.
+/// A local time that a clock change skips or repeats is interpreted as in RFC 5545: with the UTC
+/// offset before the change.
 ///
 /// # Errors
-/// Besides what does not have one of these forms: days that are not in the
-/// calendar, and instants outside 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z,
-/// which the kernel's clocks cannot show.
+/// Inputs in none of these forms, dates that are not in the calendar, and instants outside
+/// 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z, which the kernel's clocks cannot show.
 ///
 /// ```
 /// use eigentime_timeline::text::parse_date;
@@ -38,11 +37,11 @@ pub fn parse_date(input: &str) -> Result<VirtualInstant, ParseError> {
     parse_date_in(input, &TimeZone::system())
 }
 
-/// Parses a pair of dates on which the host's wall clock and a timeline's agree:
+/// Parses a pair of dates at which the host's wall clock and a timeline's correspond:
 /// `2026-12-01T00:00:00Z=2038-01-01T00:00:00Z`.
 ///
 /// # Errors
-/// If it is not a pair, or as [`parse_date`].
+/// If the input is not a pair, or as [`parse_date`].
 pub fn parse_anchor(input: &str) -> Result<(HostInstant, VirtualInstant), ParseError> {
     let (host, virt) = input.split_once('=').ok_or_else(|| ParseError {
         reason: "it is not a pair of dates".to_owned(),
@@ -58,8 +57,7 @@ pub fn parse_anchor(input: &str) -> Result<(HostInstant, VirtualInstant), ParseE
     Ok((HostInstant(date(host)?.0), date(virt)?))
 }
 
-/// Parses a date as [`parse_date`] does, with `local` as the zone of dates that
-/// name none.
+/// Parses a date as [`parse_date`] does, with `local` as the zone of dates that name none.
 fn parse_date_in(input: &str, local: &TimeZone) -> Result<VirtualInstant, ParseError> {
     let nanos = match input.strip_prefix('@') {
         Some(seconds) => since_epoch(seconds),
@@ -76,7 +74,7 @@ fn parse_date_in(input: &str, local: &TimeZone) -> Result<VirtualInstant, ParseE
 }
 
 const OUT_OF_RANGE: &str = "the kernel's clocks cannot show this date";
-/// What the clocks can show lies within these years, in any zone.
+/// All dates that the clocks can show are within these years, in any zone.
 const YEARS: RangeInclusive<i16> = 1969..=2263;
 const RANGE: &str = "choose a date from 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z";
 
@@ -92,13 +90,13 @@ fn since_epoch(seconds: &str) -> Result<i128, String> {
     Ok(if magnitude == seconds { nanos } else { -nanos })
 }
 
-/// Nanoseconds since 1970, from a date of the calendar.
+/// Nanoseconds since 1970, from a calendar date.
 fn calendar(input: &str, local: &TimeZone) -> Result<i128, String> {
-    // Taken for second 59 otherwise.
+    // The parser would take it for second 59.
     if input.contains(":60") {
         return Err("60 is too large, and the kernel's clocks have no leap seconds".to_owned());
     }
-    // What the parser says of a text that does not begin as a date is of no help.
+    // The parser's error is of no help for a text that does not begin with a date.
     let is_dated = input.len() > 4 && input.bytes().take(4).all(|byte| byte.is_ascii_digit());
     let reason = |error: jiff::Error| match is_dated {
         true => error.to_string(),
@@ -118,7 +116,7 @@ fn calendar(input: &str, local: &TimeZone) -> Result<i128, String> {
     parsed.map(Timestamp::as_nanosecond).map_err(reason)
 }
 
-/// Prints a date as RFC 3339 in UTC, with as many decimals as it needs.
+/// Formats a date as RFC 3339 in UTC, with as many decimals as needed.
 ///
 /// ```
 /// use eigentime_timeline::{VirtualInstant, text::format_date};
@@ -139,12 +137,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Central Europe, by its rule: needs no time zone database.
+    /// Central Europe as a POSIX rule, which needs no time zone database.
     fn berlin() -> TimeZone {
         TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
     }
 
-    /// The date in nanoseconds since 1970, local time being that of Berlin.
+    /// The date in nanoseconds since 1970, with Berlin as local time.
     fn nanos(input: &str) -> i64 {
         match parse_date_in(input, &berlin()) {
             Ok(date) => date.as_nanos(),

@@ -1,22 +1,22 @@
-//! Numbers with a decimal point, exactly.
+//! Exact decimal numbers.
 
 /// Why a text is not a whole number of a unit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Misfit {
-    /// It does not consist of digits, with digits after a point if there is one.
+    /// It does not consist of digits, with more digits after an optional point.
     NotANumber,
-    /// It has more digits than any use of it can hold.
+    /// It has more digits than any caller can use.
     TooLarge,
     /// It has too many digits after the point.
     TooFine,
 }
 
-/// A fraction that does not end in zero and has more digits than this is not a
-/// whole number of anything: it would take a unit divisible by 2^19 or 5^19, and
-/// the largest, the week in nanoseconds, is 2^16 · 5^11 · 189.
+/// A fraction that does not end in zero and has more digits than this is not a whole number of
+/// anything: that would need a unit divisible by 2^19 or 5^19, and the largest, the week in
+/// nanoseconds, is 2^16 · 5^11 · 189.
 const MAX_DIGITS: usize = 18;
 
-/// A decimal number times `unit`, which must come out whole.
+/// A decimal number times `unit`; the product must be whole.
 pub(super) fn times(number: &str, unit: u64) -> Result<u128, Misfit> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let is_number =
@@ -37,7 +37,7 @@ pub(super) fn times(number: &str, unit: u64) -> Result<u128, Misfit> {
     }
 }
 
-/// Prints `value` / 10^`decimals`, without zeros at the end.
+/// Formats `value` / 10^`decimals`, without trailing zeros.
 pub(super) fn format(value: u128, decimals: u32) -> String {
     let scale = 10_u128.pow(decimals);
     let (whole, part) = (value / scale, value % scale);

@@ -1,4 +1,4 @@
-//! Parsing and printing of offsets, dates and rates.
+//! Parsing and formatting of offsets, dates and rates.
 //!
 //! - `offset`: durations such as `+10d` or `1d2h30m`.
 //! - `date`: RFC 3339, local dates and `@EPOCH`.
@@ -23,7 +23,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// What is wrong with it, without the help.
+    /// The reason for the error, without the help.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

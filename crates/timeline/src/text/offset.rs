@@ -8,13 +8,12 @@ use crate::Nanos;
 
 /// A unit of duration.
 struct Unit {
-    /// How it may be written; the first name is the usual one.
+    /// The accepted names; the first is the usual one.
     names: &'static [&'static str],
     nanos: u64,
 }
 
-/// All units, from the largest to the smallest: the order in which they are
-/// written.
+/// All units, from the largest to the smallest: the order in which they are written.
 const UNITS: [Unit; 8] = [
     Unit { names: &["w"], nanos: 7 * 24 * 3_600 * NANOS },
     Unit { names: &["d"], nanos: 24 * 3_600 * NANOS },
@@ -32,14 +31,13 @@ const NANOS: u64 = crate::NANOS_PER_SECOND as u64;
 const HELP: &str =
     "write +10d, -3h, 1d2h30m, 1.5s or 90 (seconds); the units are w, d, h, m, s, ms, us, ns";
 
-/// Parses an offset: an optional sign, then numbers with a unit, each unit at
-/// most once and from the largest to the smallest (`w`, `d`, `h`, `m` or `min`,
-/// `s`, `ms`, `us` or `µs`, `ns`). The last number may have a fraction. A single
-/// number without a unit is seconds.
+/// Parses an offset: an optional sign, then numbers with a unit, each unit at most once and from
+/// the largest to the smallest (`w`, `d`, `h`, `m` or `min`, `s`, `ms`, `us` or `µs`, `ns`). The
+/// last number may have a fraction. A single number without a unit is in seconds.
 ///
 /// # Errors
-/// Besides what does not have that form: more than ±292 years ([`Nanos::MAX`]),
-/// and fractions finer than a nanosecond. Nothing is rounded.
+/// Inputs not of that form, more than ±292 years ([`Nanos::MAX`]), and fractions finer than a
+/// nanosecond. Nothing is rounded.
 ///
 /// ```
 /// use eigentime_timeline::{Nanos, text::parse_offset};
@@ -94,10 +92,9 @@ fn too_long() -> String {
     "it is longer than 106751d23h47m16.854775807s (292 years)".to_owned()
 }
 
-/// Prints an offset with its sign in days, hours, minutes and seconds (`+10d`,
-/// `-3h`, `+1d2h30m`, `+1.5s`), or in one smaller unit when it is less than a
-/// second. [`parse_offset`] gives it back, except for [`Nanos::MIN`], which is
-/// past its limit.
+/// Formats an offset with its sign in days, hours, minutes and seconds (`+10d`, `-3h`, `+1d2h30m`,
+/// `+1.5s`), or in one smaller unit when it is less than a second. [`parse_offset`] accepts the
+/// result, except for [`Nanos::MIN`], which is out of its range.
 ///
 /// ```
 /// use eigentime_timeline::{Nanos, text::format_offset};

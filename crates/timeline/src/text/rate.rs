@@ -9,17 +9,16 @@ use crate::Rate;
 const HELP: &str = "write 10, 0.5, x10 or 1/3, from 0.001 to 1000000: virtual seconds per host \
     second; to stop the clocks, use --freeze or `eigentime ctl freeze`";
 
-/// Decimals that a rate may have.
+/// The maximum number of decimals of a rate.
 const DECIMALS: u32 = 9;
-/// Their unit.
+/// The corresponding denominator.
 const BILLION: u64 = 10_u64.pow(DECIMALS);
 
-/// Parses a rate: a number with up to nine decimals (`10`, `0.5`), with an `x`
-/// after or before it if wanted, or a quotient of two whole numbers (`1/3`).
+/// Parses a rate: a number with up to nine decimals (`10`, `0.5`), optionally with an `x` after or
+/// before it, or a quotient of two whole numbers (`1/3`).
 ///
 /// # Errors
-/// Besides what does not have that form: zero, negative rates, and rates outside
-/// 0.001 to 1,000,000.
+/// Inputs not of that form, zero, negative rates, and rates outside 0.001 to 1,000,000.
 ///
 /// ```
 /// use eigentime_timeline::{Rate, text::parse_rate};
@@ -64,8 +63,8 @@ fn quotient(factor: &str) -> Result<Rate, String> {
     Rate::from_ratio(numerator, denominator).ok_or_else(|| reason.to_owned())
 }
 
-/// Prints a rate: the shortest decimal that [`parse_rate`] reads as the same
-/// rate, or else the nearest one with nine decimals. A frozen rate is `0`.
+/// Formats a rate: the shortest decimal that [`parse_rate`] reads as the same rate, or else the
+/// nearest one with nine decimals. A frozen rate is `0`.
 ///
 /// ```
 /// use eigentime_timeline::{Rate, text::format_rate};
@@ -75,8 +74,8 @@ fn quotient(factor: &str) -> Result<Rate, String> {
 pub fn format_rate(rate: Rate) -> String {
     let shortest = (0..=DECIMALS).find_map(|decimals| {
         let scale = 10_u64.pow(decimals);
-        // A rate made from a decimal is never below it, and above it by less
-        // than its last bit: rounding down finds the decimal.
+        // A rate made from a decimal is never below it, and above it by less than its last bit, so
+        // rounding down finds the decimal.
         let numerator = u64::try_from(scaled(rate, scale, 0)).ok()?;
         (Rate::from_ratio(numerator, scale) == Some(rate))
             .then(|| decimal::format(numerator.into(), decimals))

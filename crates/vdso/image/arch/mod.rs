@@ -1,5 +1,5 @@
-//! The way in from a trapped call, the way into the kernel, and copying. All assembly of the image is
-//! in the submodule of the architecture.
+//! The entry from a trapped call, the entry into the kernel, and copying. All assembly of the image
+//! is in the submodule of the architecture.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -14,10 +14,10 @@ use crate::layout::Waiting;
 /// The six arguments of a system call, in order.
 pub type Args = [u64; 6];
 
-/// An argument by the number that the table of calls gives.
+/// An argument by its index in the table of calls.
 #[inline(always)]
 pub fn arg(args: &Args, index: u8) -> u64 {
-    // Without the branch to a panic that indexing has.
+    // Avoids the panic branch of indexing.
     args.get(index as usize).copied().unwrap_or(0)
 }
 
@@ -31,7 +31,7 @@ pub fn set_arg(args: &mut Args, index: u8, value: u64) {
 
 const ENOSYS: i64 = 38;
 
-/// By the lowest byte of a call's number: whether the image translates one that has it.
+/// Whether the image translates any call whose number has this lowest byte.
 static CONCERNED: [u8; 256] = {
     let mut concerned = [0; 256];
     let mut index = 0;
@@ -47,8 +47,8 @@ static CONCERNED: [u8; 256] = {
 /// Makes a system call from the exempt address.
 #[inline]
 pub fn syscall(nr: Nr, args: &Args) -> i64 {
-    // SAFETY: what the kernel does with the arguments is what the program asked
-    // for, or concerns memory of the caller.
+    // SAFETY: what the kernel does with the arguments is what the program asked for, or concerns
+    // memory of the caller.
     unsafe { system_call(u64::from(nr.0), args, core::ptr::null_mut()) }
 }
 
@@ -56,11 +56,11 @@ pub fn syscall(nr: Nr, args: &Args) -> i64 {
 #[inline]
 pub fn waiting_syscall(nr: Nr, args: &Args, waiting: &mut Waiting) -> i64 {
     waiting.nr = nr.0 as u16;
-    // SAFETY: as above; the kernel writes to `waiting` no more than the time that is left.
+    // SAFETY: as above; the kernel writes no more to `waiting` than the remaining time.
     unsafe { system_call(u64::from(nr.0), args, waiting) }
 }
 
-/// What a function says that the kernel does not offer.
+/// The result of a function that the kernel does not provide.
 #[unsafe(no_mangle)]
 pub extern "C" fn et_missing() -> i64 {
     -ENOSYS

@@ -1,11 +1,11 @@
-//! What the build script has to know of the architecture that the image is for, which need not be
-//! the one that it runs on.
+//! What the build script must know about the image's architecture, which may differ from the one
+//! that it runs on.
 
 #[path = "../../src/layout/arch/x86_64.rs"]
 #[allow(dead_code, unused_imports, unused_macros)]
 mod x86_64;
 
-/// A target of rustc for a bare machine, with no floating point registers and no red zone, and the
+/// The rustc target for a bare machine, without floating point registers or a red zone, and the
 /// size of a memory page.
 pub fn of(arch: &str) -> (&'static str, usize) {
     match arch {

@@ -25,7 +25,7 @@ macro_rules! address_of {
 }
 pub(crate) use address_of;
 
-/// Defines a function of the kernel's vDSO that goes straight on to the kernel's own.
+/// Defines a function of the kernel's vDSO that jumps straight to the kernel's own.
 macro_rules! pass_on {
     ($function:ident) => {
         pass_on!($function, crate::layout::vdso_name!($function));
@@ -47,16 +47,17 @@ macro_rules! pass_on {
 }
 pub(crate) use pass_on;
 
-/// The two ways in from a call, by which the frame of `layout` is made, and the way back.
+/// The two entries from a call, which build the frame of `layout`, and the way back.
 ///
-/// To `et_enter` the supervisor sends a trapped call after skipping it; to `et_rewritten` a
-/// rewritten site jumps. As after any system call, `rcx` holds the address after the call; `rax`
-/// holds the number of the call, `r11` the hint, or where the site has an instruction that makes the
-/// call as it is; all else is the program's and is preserved, as the kernel does it, flags included.
+/// The supervisor sends a trapped call to `et_enter` after skipping it; a rewritten site jumps to
+/// `et_rewritten`. As after any system call, `rcx` holds the address after the call. `rax` holds
+/// the call's number; `r11` the hint, or the address of the site's instruction that makes the call
+/// unchanged. Everything else belongs to the program and is preserved, flags included, as by the
+/// kernel.
 ///
-/// A wait that nothing traces is sent to `et_interrupted` as a call that was interrupted, with its number
-/// in `r11` as well: unless a handler runs first that ends such a call, the kernel makes it again, and
-/// what it takes for the call's instruction is the jump before.
+/// An untraced wait is sent to `et_interrupted` as an interrupted call, with its number in `r11` as
+/// well. Unless a handler that ends such a call runs first, the kernel restarts the call, and takes
+/// the preceding jump for the system call instruction.
 ///
 /// The 128 bytes below the stack pointer may be in use (the ABI's red zone). The unwind information
 /// lets exceptions and thread cancellation pass through a blocked call.
@@ -103,8 +104,8 @@ unsafe extern "C" fn et_enter() {
         "et_rewritten:",
         ".cfi_def_cfa_offset 0",
         ".cfi_register rip, rcx",
-        // Most calls from a site may have nothing to do with time: they go on with the flags as they
-        // are, and with little of the stack.
+        // Most calls from a site may be unrelated to time: they pass with unchanged flags and
+        // little stack.
         "lea rsp, [rsp - 144]",
         ".cfi_def_cfa_offset 144",
         "mov [rsp], rcx",
@@ -167,7 +168,7 @@ unsafe extern "C" fn et_enter() {
         "pop r8",
         "pop r9",
         ".cfi_def_cfa_offset 200",
-        // What functions preserve is there already.
+        // The callee-saved registers still hold their values.
         "mov r11, [rsp + 48]", // as_it_is
         "mov rcx, {as_it_is}",
         "cmp rax, rcx",
@@ -210,9 +211,9 @@ unsafe extern "C" fn et_enter() {
     )
 }
 
-/// The only system call instruction of the image; the filter exempts the address
-/// after it. While the thread is in the kernel, its stack pointer points to `waiting`:
-/// there the supervisor finds until when it waits.
+/// The only system call instruction of the image; the filter exempts the address after it. While
+/// the thread is in the kernel, its stack pointer points to `waiting`, where the supervisor finds
+/// the deadline of the wait.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn system_call(
     nr: u64,
@@ -241,10 +242,9 @@ pub(super) unsafe extern "C" fn system_call(
     )
 }
 
-/// Copies words of 64 bits (at least one) and returns 0, or -EFAULT where one of
-/// them cannot be touched: the supervisor sees the fault between `et_user_begin`
-/// and `et_user_end` and goes on at `et_user_fault`, as the kernel does with its
-/// exception table.
+/// Copies 64-bit words (at least one) and returns 0, or -EFAULT if one of them cannot be accessed:
+/// the supervisor sees the fault between `et_user_begin` and `et_user_end` and resumes at
+/// `et_user_fault`, like the kernel with its exception table.
 #[unsafe(naked)]
 pub unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize) -> i64 {
     naked_asm!(
@@ -269,9 +269,10 @@ pub unsafe extern "C" fn user_copy(to: *mut u64, from: *const u64, words: usize)
     )
 }
 
-/// What the supervisor's bootstrap runs in a fresh program; see `boot`. It comes from the call that
-/// has mapped the code: `r8` holds the file, `rbx` and `rbp` the sockets, and on the stack is a `Launch`. Goes to the program's first instruction; if it is not to, or cannot, it reports
-/// the result by a call that the filter traps, from an address that it does not exempt.
+/// The entry that the supervisor's bootstrap runs in a fresh program; see `boot`. It is reached
+/// from the call that mapped the code: `r8` holds the file, `rbx` and `rbp` the sockets, and the
+/// stack a `Launch`. Continues at the program's first instruction. If it must not or cannot, it
+/// reports the result with a call that the filter traps, from an address that is not exempt.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn et_boot() {
@@ -288,7 +289,7 @@ unsafe extern "C" fn et_boot() {
         "jne 2f",
         "cmp qword ptr [r12 + {entry}], 0",
         "je 2f",
-        // madvise(the page, its size, MADV_DONTNEED): as the kernel made it.
+        // madvise(the page, its size, MADV_DONTNEED): restores the page as the kernel made it.
         "mov eax, {madvise}",
         "mov rdi, [r12 + {changed}]",
         "mov esi, {page}",
@@ -306,8 +307,8 @@ unsafe extern "C" fn et_boot() {
         // As the kernel starts a program.
         "mov rsp, [r12 + {stack}]",
         "push qword ptr [r12 + {entry}]",
-        // No flag but that of interrupts is set, as after 0 + 1. `popf` would keep the one by which a thread
-        // is stepped.
+        // Leaves only the interrupt flag set, as after 0 + 1. `popf` would keep the single-step
+        // flag.
         "xor eax, eax",
         "add eax, 1",
         "mov eax, 0",
@@ -349,7 +350,7 @@ unsafe extern "C" fn et_boot() {
     )
 }
 
-/// Ends the program at an impossible place.
+/// Ends the program at a point that must not be reached.
 pub fn trap() -> ! {
     // SAFETY: an illegal instruction does not return.
     unsafe { asm!("ud2", options(noreturn, nostack)) }

@@ -1,4 +1,4 @@
-//! The changes, and when waits have to end by them.
+//! The changes, and when waits have to end after them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use crate::suite::Broken;
 use crate::timeline::FUTURE;
 
 const DAY_MS: u64 = 86_400_000;
-/// Dozens of programs that end at once, on a machine that does other things, too.
+/// Dozens of programs end at once, on a machine that does other things, too.
 const SOON: Duration = Duration::from_secs(5);
 
-/// When a wait has to end.
+/// The interval in which a wait has to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub earliest: Instant,
     pub latest: Instant,
 }
 
-/// The same for those that wait for an instant of the wall clock, and all others.
+/// The intervals for waits for an instant of the wall clock, and for all others.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
     pub wall: Bounds,
@@ -28,21 +28,21 @@ pub struct Ends {
 /// A change while programs wait.
 pub struct Scenario {
     pub name: &'static str,
-    /// Of the timeline, before the programs start to wait.
+    /// The options of the timeline, before the programs start to wait.
     pub options: &'static [&'static str],
     /// How long they wait.
     pub wait_ms: u64,
-    /// Makes the change; all waits must end by what it returns.
+    /// Makes the change; all waits must end within the returned bounds.
     pub change: fn(&Place) -> Result<Ends, Broken>,
-    /// Whether the wall clock alone is moved.
+    /// Whether only the wall clock is moved.
     pub moves_wall: bool,
-    /// Whether it is tried by other users and with other libraries as well.
+    /// Whether it is also tested with other users and other libraries.
     pub is_enough: bool,
 }
 
 impl Scenario {
-    /// A POSIX timer counts the periods that a leap leads over only as far as the host's
-    /// clock, which does not reach below zero, lets it.
+    /// Whether the call counts all periods: a POSIX timer counts the periods that a leap skips only
+    /// as far as the host's clock, which does not reach below zero, permits.
     pub fn can_count(&self, call: &str) -> bool {
         call != "timer_interval" || self.wait_ms < DAY_MS
     }
@@ -69,7 +69,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "slower",
         options: &["--freeze"],
-        // Less than the host has been up once all this is built, so that it can be counted.
+        // Less than the host's uptime once all this is built, so that it can be counted.
         wait_ms: 300_000,
         change: slower,
         moves_wall: false,
@@ -117,7 +117,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// They end after this change and soon.
+/// They end soon after this change.
 fn by(place: &Place, change: &[&str], host: Duration) -> Result<Bounds, Broken> {
     let earliest = Instant::now();
     place.done(change)?;
@@ -132,12 +132,12 @@ fn leap(place: &Place) -> Result<Ends, Broken> {
     by(place, &["leap", "x", "+1d"], Duration::ZERO).map(everything)
 }
 
-/// A quarter of an hour in a second.
+/// A quarter of an hour passes in a second.
 fn faster(place: &Place) -> Result<Ends, Broken> {
     by(place, &["set", "x", "--rate", "1000"], Duration::from_secs(1)).map(everything)
 }
 
-/// Three seconds are left when it becomes slow: they are not the end.
+/// Three seconds are left when it becomes slow: they are not enough to end it.
 fn slower(place: &Place) -> Result<Ends, Broken> {
     let begin = Instant::now();
     place.done(&["thaw", "x", "--rate", "100"])?;
@@ -147,8 +147,8 @@ fn slower(place: &Place) -> Result<Ends, Broken> {
     by(place, &["leap", "x", "300s"], Duration::ZERO).map(everything)
 }
 
-/// Frozen with three seconds left, which pass without an end; what is left of them then
-/// passes ten times as fast.
+/// Frozen with three seconds left, which pass without an end; the rest then passes ten times as
+/// fast.
 fn frozen_then_faster(place: &Place) -> Result<Ends, Broken> {
     let begin = Instant::now();
     place.done(&["thaw", "x", "--rate", "10"])?;
@@ -167,7 +167,7 @@ fn in_time(begin: Instant) -> Result<(), Broken> {
     }
 }
 
-/// What waits for an instant of the wall clock ends, all else when time has passed.
+/// Waits for an instant of the wall clock end; all others end when time has passed.
 fn set_date(place: &Place) -> Result<Ends, Broken> {
     let wall = by(place, &["set", "x", "--date", FUTURE.0], Duration::ZERO)?;
     thread::sleep(Duration::from_secs(1));
@@ -175,11 +175,12 @@ fn set_date(place: &Place) -> Result<Ends, Broken> {
     Ok(Ends { wall, others })
 }
 
-/// What waits for an instant of the wall clock ends some time after the thaw, all else by itself.
+/// Waits for an instant of the wall clock end some time after the thaw; all others end by
+/// themselves.
 fn thaw_wall(place: &Place) -> Result<Ends, Broken> {
     const WAIT: Duration = Duration::from_secs(2);
     let now = Instant::now();
-    // These have begun to wait already.
+    // These have already begun to wait.
     let others = Bounds { earliest: now - WAIT, latest: now + WAIT + SOON };
     thread::sleep(Duration::from_millis(3500));
     let wall = by(place, &["thaw", "x"], WAIT)?;

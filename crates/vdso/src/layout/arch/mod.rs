@@ -1,4 +1,4 @@
-//! What differs between architectures in how the image lies in a program.
+//! The architecture-specific layout of the image in a program.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

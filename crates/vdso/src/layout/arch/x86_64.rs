@@ -1,6 +1,6 @@
 //! x86-64.
 
-/// Bytes of a memory page.
+/// The size of a memory page in bytes.
 pub const PAGE: usize = 4096;
 
 /// The name of a function of the kernel's vDSO.
@@ -11,20 +11,21 @@ macro_rules! vdso_name {
 }
 pub(crate) use vdso_name;
 
-/// What a thread that comes into the image from a call leaves on its stack, from the lowest address
-/// up: all its registers but those that a call loses.
+/// The stack contents of a thread that enters the image from a call, from the lowest address up:
+/// all its registers except those that a call clobbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Frame {
-    /// Of the program.
+    /// The program's rbp.
     pub rbp: u64,
     /// The arguments of the call: rdi, rsi, rdx, r10, r8, r9.
     pub args: [u64; 6],
-    /// Of the program: r15, r14, r13, r12, rbx.
+    /// The program's r15, r14, r13, r12, rbx.
     pub preserved: [u64; 5],
     /// The number of the call.
     pub nr: u64,
-    /// The instruction that makes the call as it is, if it came from a rewritten site; or else 0.
+    /// The address of the instruction that makes the call unchanged, if it came from a rewritten
+    /// site; otherwise 0.
     pub as_it_is: u64,
     /// The address after the call.
     pub back: u64,
@@ -32,5 +33,6 @@ pub struct Frame {
     pub flags: u64,
 }
 
-/// What may be in use below the stack pointer of a program (the ABI's red zone), and is left alone.
+/// The size of the area below a program's stack pointer that may be in use (the ABI's red zone) and
+/// is left alone.
 pub const RED_ZONE: u64 = 128;
