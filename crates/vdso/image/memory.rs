@@ -1,4 +1,4 @@
-//! Access to memory that the program names.
+//! Access to memory at addresses given by the program.
 
 use eigentime_calls::nr::RT_SIGPROCMASK;
 
@@ -12,16 +12,16 @@ const EFAULT: i64 = 14;
 #[derive(Clone, Copy, Debug)]
 pub struct Fault;
 
-/// Reads words from an address that the program named.
+/// Reads words from an address given by the program.
 #[inline]
 pub fn load<const WORDS: usize>(from: u64) -> Result<[u64; WORDS], Fault> {
     let mut words = [0; WORDS];
-    // `how` is none that there is: nothing is changed once the mask has been read.
+    // `how` is invalid, so nothing changes after the mask has been read.
     check(from, WORDS, |word| [u64::MAX, word, 0])?;
     copy(words.as_mut_ptr() as u64, from, WORDS).map(|()| words)
 }
 
-/// Reads any number of words from an address that the program named, to memory of ours.
+/// Reads any number of words from an address given by the program into memory of ours.
 pub fn load_many(to: u64, from: u64, words: usize) -> Result<(), Fault> {
     const PART: usize = PAGE / size_of::<u64>();
     (0..words).step_by(PART).try_for_each(|done| {
@@ -31,8 +31,8 @@ pub fn load_many(to: u64, from: u64, words: usize) -> Result<(), Fault> {
     })
 }
 
-/// Reads half a word from an aligned address that the program named; a `Fault` also
-/// where it is not aligned.
+/// Reads half a word from an aligned address given by the program; returns a `Fault` if it is not
+/// aligned.
 #[inline]
 pub fn load_u32(from: u64) -> Result<u32, Fault> {
     if from % 4 != 0 {
@@ -42,29 +42,29 @@ pub fn load_u32(from: u64) -> Result<u32, Fault> {
     Ok((word >> (8 * (from & 4))) as u32)
 }
 
-/// Copies words between memory of ours and memory that the program named.
+/// Copies words between memory of ours and an address given by the program.
 #[inline]
 pub fn copy(to: u64, from: u64, words: usize) -> Result<(), Fault> {
-    // SAFETY: what is ours is valid for as many words; bad memory of the program ends in a `Fault`.
+    // SAFETY: our memory is valid for this many words; bad memory of the program ends in a `Fault`.
     match unsafe { user_copy(to as *mut u64, from as *const u64, words) } {
         0 => Ok(()),
         _ => Err(Fault),
     }
 }
 
-/// Writes words to an address that the program named.
+/// Writes words to an address given by the program.
 #[inline]
 pub fn store<const WORDS: usize>(to: u64, words: [u64; WORDS]) -> Result<(), Fault> {
-    // The present mask is written there, and then overwritten.
+    // The kernel writes the current mask there, which is then overwritten.
     check(to, WORDS, |word| [0, 0, word])?;
     copy(to, words.as_ptr() as u64, WORDS)
 }
 
-/// Where nobody sees a fault, has the kernel touch the first and the last of some words, of which
-/// there are no more than in a page, as `rt_sigprocmask` does with masks in these arguments.
+/// If no tracer would see a fault, has the kernel touch each page that at most a page of
+/// words lies on, as `rt_sigprocmask` does with masks in these arguments.
 #[inline(always)]
 fn check(at: u64, words: usize, masks: impl Fn(u64) -> [u64; 3]) -> Result<(), Fault> {
-    // A filter of the program's may forbid the call.
+    // The program's own filter may forbid the call.
     if kernel().is_untraced == 0 || kernel().has_own_filter != 0 {
         return Ok(());
     }
@@ -79,11 +79,12 @@ fn check_touched(first: u64, last: u64, masks: impl Fn(u64) -> [u64; 3]) -> Resu
     if page(first) == page(stack) && page(end) == page(stack) {
         return Ok(());
     }
-    // To that call, a null pointer is no mask.
+    // `rt_sigprocmask` takes a null pointer for no mask.
     if first == 0 {
         return Err(Fault);
     }
-    for word in [first, last] {
+    let is_one_page = page(first) == page(end);
+    for word in [first, last].into_iter().skip(usize::from(is_one_page)) {
         let [how, set, old] = masks(word);
         if syscall(RT_SIGPROCMASK, &[how, set, old, 8, 0, 0]) == -EFAULT {
             return Err(Fault);
