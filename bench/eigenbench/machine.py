@@ -12,6 +12,9 @@ from pathlib import Path
 from eigenbench.processes import Deadline, run
 
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+# Whether the scheduler first shares processors out among sessions; it is, by default.
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+SWITCH = {"0": "off", "1": "on"}
 ASK_TIMEOUT_S = 5.0
 
 
@@ -24,6 +27,7 @@ class Machine:
     architecture: str
     kernel: str
     clocksource: str
+    autogroup: str
     virtualized: str
     counter: str
     date: str
@@ -39,6 +43,7 @@ class Machine:
             architecture=platform.machine(),
             kernel=platform.release(),
             clocksource=_content(CLOCKSOURCE).strip() or "unknown",
+            autogroup=SWITCH.get(_content(AUTOGROUP).strip(), "unknown"),
             virtualized=_virtualized(cpuinfo),
             counter=f"{ticks_per_s / 1e6:.3f} MHz",
             date=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),

@@ -104,17 +104,18 @@ class Loops:
         raise Failed(finished.complaint)
 
     def _probed(self, deadline: Deadline) -> Round:
-        metrics = ",".join(metric for metric, _ in TIMED.values())
-        command = ["calls", "--cpu", str(self.program.cpu), "--metric", metrics]
+        command = ["calls", "--cpu", str(self.program.cpu)]
         command += ["--calls", str(LOOP_CALLS), "--records", str(LOOP_RECORDS)]
         found: dict[str, list[Outcome]] = {GROSS: [], NET: []}
-        try:
-            records = self.program.records(command, deadline.within(HANG_S))
-        except Failed as failed:
-            return {
-                key: [Failure(probe, str(failed)) for probe in TIMED] for key in found
-            }
         for probe, (metric, _) in TIMED.items():
+            try:
+                records = self.program.records(
+                    [*command, "--metric", metric], deadline.within(HANG_S)
+                )
+            except Failed as failed:
+                for outcomes in found.values():
+                    outcomes.append(Failure(probe, str(failed)))
+                continue
             calls = [record for record in records if record.get("metric") == metric]
             gross = [record["elapsed_ns"] / record["calls"] for record in calls]
             net = [float(record["call_ns"]) for record in calls]

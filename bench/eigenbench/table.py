@@ -29,6 +29,7 @@ def machine_table(machine: Machine, peers: Mapping[str, str], load_after: str) -
         ["processor", f"{machine.cpu}, {machine.cores} cores, {machine.architecture}"],
         ["kernel", f"Linux {machine.kernel}"],
         ["clocksource", f"{machine.clocksource}, counter at {machine.counter}"],
+        ["autogroup", machine.autogroup],
         ["virtualized", machine.virtualized],
         ["load average", f"{machine.load_before} before, {load_after} after"],
         ["date", machine.date],

@@ -274,11 +274,15 @@ static uint64_t ticks_for(const struct probe *probe, uint64_t calls)
 	return ticks_now() - start;
 }
 
-/* Double until a quarter of a batch is reached, then scale; this warms up too. */
+/*
+ * Double until a quarter of a batch is reached, then scale. Each number is run once before it is timed, since the first calls from a site
+ * may stop the program for some hundred times as long as all later ones take.
+ */
 static uint64_t calls_in(const struct probe *probe, uint64_t batch_ticks)
 {
-	uint64_t calls = 4, ticks;
-	while ((ticks = ticks_for(probe, calls)) < batch_ticks / 4 && !wrong)
+	uint64_t calls = 16, ticks;
+	while (ticks_for(probe, calls),
+	       (ticks = ticks_for(probe, calls)) < batch_ticks / 4 && !wrong)
 		calls *= 2;
 	uint64_t scaled = (uint64_t)((double)calls * (double)batch_ticks / (double)ticks);
 	return scaled ? scaled : 1;
