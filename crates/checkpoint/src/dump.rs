@@ -23,14 +23,12 @@ use crate::directory::{Made, Manifest, OWN, RUNTIME};
 use crate::hold::root_of_script;
 use crate::image::clock;
 use crate::log::moments;
-use crate::partial::Partial;
+use crate::partial::{DRAFT, Partial};
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task};
 use crate::subject::Subject;
 use crate::timers;
 
-/// What the script finds in the directory.
-pub const DRAFT: &str = "draft.json";
 const SCRIPT: &str = "script";
 /// What it leaves there if the processes go on.
 const STOOD: &str = "stood.json";

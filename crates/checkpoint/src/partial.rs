@@ -15,7 +15,9 @@ use nix::unistd::mkdtemp;
 
 use crate::Error;
 use crate::directory::{OWN, Scratch};
-use crate::dump::DRAFT;
+
+/// What the script finds in it. One that has none, and no images, is another's.
+pub const DRAFT: &str = "draft.json";
 
 /// How often another may take it for one that was left.
 const TRIES: usize = 100;
