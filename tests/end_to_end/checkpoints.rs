@@ -174,7 +174,7 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &with(&[]), move || moves(&case, script(program)));
         }
     }
-    for (label, policy) in POLICIES {
+    for (label, policy) in POLICIES.into_iter().chain(SLEWS) {
         let case = format!("skipping:{policy}");
         suite.test(format!("checkpoints::skipping::{label}"), &with(&[]), move || {
             moves(&case, Vec::new())

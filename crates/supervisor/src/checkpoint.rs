@@ -300,19 +300,15 @@ impl Moved {
         let was = self.saved.motion();
         let rate = rate.unwrap_or(was.rate);
         let freeze = if frozen { Some(Freeze::All) } else { was.freeze };
-        let reason = match (freeze, self.skip()) {
-            (Some(_), _) => Some("stand still"),
-            (None, Some(_)) => Some("skip idle time"),
-            (None, None) => None,
-        };
-        let motion = match (onward.slews(), reason) {
+        let stands = freeze.is_some() || rate.is_frozen();
+        let motion = match (onward.slews(), stands) {
             (false, _) => Motion::new(rate, freeze),
-            (true, Some(reason)) => {
-                return Err(Error::Timeline(format!(
-                    "clocks that {reason} cannot be slewed\nhelp: use another policy"
-                )));
+            (true, true) => {
+                return Err(Error::Timeline(
+                    "frozen clocks cannot be slewed\nhelp: use another policy".to_owned(),
+                ));
             }
-            (true, None) => {
+            (true, false) => {
                 let slewed = self.slewed(rate, slew_rate)?;
                 let at = |course| if course == Course::Slew { slewed } else { rate };
                 let wall = (onward.wall != onward.monotonic).then_some(at(onward.wall));

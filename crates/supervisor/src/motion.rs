@@ -40,6 +40,12 @@ impl Motion {
         self.segment(Segment::IDENTITY.anchors).rate_of(clock)
     }
 
+    /// In how much time of the host the first of the clocks advances by so much, if any runs.
+    #[must_use]
+    pub fn host_span(self, span: Nanos) -> Option<Nanos> {
+        Clock::ALL.into_iter().filter_map(|clock| self.rate_of(clock).host_span(span)).min()
+    }
+
     /// The segment through these anchors along which the clocks run.
     #[must_use]
     pub fn segment(self, anchors: [Anchor; CLOCKS]) -> Segment {

@@ -6,7 +6,6 @@
 TICKER is a static program. Prints what is wrong and ends with status 1, or with 0.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from moving import (
     check_steps,
     command,
     ensure,
+    show,
     ticks,
 )
 
@@ -63,7 +63,7 @@ def moves_unseen(container, annotations, policy):
     # In whole seconds.
     least = wall + ((began - host) * rate if policy == "catch-up" else 0) - 1
     ensure(least <= told <= least + 1 + (passed + LATE) * rate, f"{told}, not {least}")
-    shown = json.loads(command("ctl", "show", container.name, "--json"))
+    shown = show(container.name)
     ensure(any("ticker" in one["command"] for one in shown["members"]), f"{shown}")
     command("ctl", "leap", container.name, "30d")
     leapt = float(container.exec("date", "+%s")) - told
@@ -75,7 +75,7 @@ def lives(container, rate):
     told = float(container.exec("date", "+%s"))
     wall = ticks(container.lines())[-1][1]
     ensure(abs(told - wall) < 2 + LATE * rate, f"date tells {told}, the ticker {wall}")
-    shown = json.loads(command("ctl", "show", container.name, "--json"))
+    shown = show(container.name)
     ensure(len(shown["containers"]) == 1, f"{shown}")
     ensure(all(member["container"] for member in shown["members"]), f"{shown}")
     command("ctl", "leap", container.name, "30d")

@@ -27,6 +27,7 @@ from moving import (
     command,
     ensure,
     first_since,
+    show,
     ticks,
     tree_of,
 )
@@ -237,9 +238,7 @@ def restores(policy, ticking, moving, _quiet):
     waits = Moving("waits", [moving], TIMELINE)
     waits.await_lines(1)
     end = time.monotonic() + 60
-    while not json.loads(command("ctl", "show", "waits", "--json"))["calls"][
-        "rewritten"
-    ]:
+    while not show("waits")["calls"]["rewritten"]:
         ensure(time.monotonic() < end, "no call is rewritten")
     for path in mapped(waits.pid):
         files.add(path)
@@ -300,7 +299,7 @@ def returns(policy, ticking, _moving, _quiet):
     while len(lines := Path("ticker.out").read_text().splitlines()) < written + 4:
         ensure(time.monotonic() < end, f"it has written {lines}")
         time.sleep(0.02)
-    shown = json.loads(command("ctl", "show", "ticker", "--json"))
+    shown = show("ticker")
     check_map(shown, saved, policy, began, done)
     # The last one may not be whole.
     check_readings(lines[:-1], written, saved, shown, policy, began)

@@ -1,7 +1,6 @@
 """Processes of ours are killed at random moments."""
 
 import collections
-import json
 import os
 import random
 import shutil
@@ -19,6 +18,7 @@ from moving import (
     command,
     ensure,
     lines_of_all,
+    show,
     state_of,
     ticks,
 )
@@ -217,7 +217,7 @@ def killing_all(program, timeline, _rate, count):
                 moving = Moving("all", program, timeline)
             moving.await_lines(len(moving.lines()) + 2)
             shutil.rmtree(moving.directory, ignore_errors=True)
-            shown = json.loads(command("ctl", "show", "all", "--json"))
+            shown = show("all")
             words = ["checkpoint", "all", "-o", moving.directory]
             killing = Killing(chance, *words, supervisor=shown["supervisor"])
             killed[role := killing.role] += 1

@@ -64,6 +64,10 @@ def command(*words, status=0):
     return done.stdout + done.stderr
 
 
+def show(name):
+    return json.loads(command("ctl", "show", name, "--json"))
+
+
 class Moving:
     """A program, and what it has written."""
 

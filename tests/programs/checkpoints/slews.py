@@ -11,6 +11,7 @@ from moving import (
     command,
     ensure,
     first_since,
+    show,
     slews,
     ticks,
 )
@@ -18,10 +19,6 @@ from moving import (
 # How long programs are away, and by which part of a second clocks gain in a second then.
 AWAY = 2
 SLEW = 0.5
-
-
-def show():
-    return json.loads(command("ctl", "show", "slew", "--json"))
 
 
 def readings(shown):
@@ -53,6 +50,15 @@ def check_rates(before, after, wanted):
         )
 
 
+def end_of_slew(name):
+    """What is shown of a timeline once its clocks are slewed no more."""
+    end = time.monotonic() + 60
+    while "slewed_ns" in (shown := show(name)):
+        ensure(time.monotonic() < end, f"it is still slewed: {shown}")
+        time.sleep(0.05)
+    return shown
+
+
 def moved(program, timeline, policy):
     """A program that was away; how many lines it had written, and when it was to go on."""
     moving = Moving("slew", program, timeline)
@@ -70,9 +76,9 @@ def slew(program, timeline, rate, policy):
     """What is slewed reaches what it would have shown, and nothing steps."""
     moving, before, began = moved(program, timeline, policy)
     saved = moving.stood()
-    first = show()
+    first = show("slew")
     moving.await_lines(before + 2)
-    shown = show()
+    shown = show("slew")
     ensure(shown.get("slewed_ns", 0) > 0, f"it does not tell of it: {shown}")
     check_rates(first, shown, lambda clock: rate_by(policy, clock, rate))
     tick = first_since(ticks(moving.lines()), before, saved)
@@ -81,11 +87,7 @@ def slew(program, timeline, rate, policy):
         least += (began - saved["host_realtime_ns"] / 1e9) * rate
     most = least + (time.time() - began) * rate_by(policy, "realtime", rate)
     ensure(least <= tick[1] <= most, f"{tick} is not {least} to {most}")
-    end = time.monotonic() + 60
-    while "slewed_ns" in shown:
-        ensure(time.monotonic() < end, f"it is still slewed: {shown}")
-        time.sleep(0.05)
-        shown = show()
+    shown = end_of_slew("slew")
     caught_up = readings(shown)
     away = caught_up["realtime"][0] - saved["host_realtime_ns"] / 1e9
     for clock in ("realtime", "monotonic"):
@@ -94,7 +96,7 @@ def slew(program, timeline, rate, policy):
             # As late as the supervisor was to slow down.
             ensure(abs(behind) < 0.25, f"{clock} is {behind} s behind")
     time.sleep(0.3)
-    check_rates(shown, show(), lambda _: rate)
+    check_rates(shown, show("slew"), lambda _: rate)
     check_steps(ticks(moving.lines()))
     moving.end()
 
@@ -105,10 +107,10 @@ def slew_changed(program, timeline, rate, policy):
     whole, part = json.loads(command("ctl", "save", "slew"))["rate"]
     ensure(abs(whole + part / 2**64 - rate) < 1e-6, f"its rate is {whole}, {part}")
     command("ctl", "leap", "slew", "1h")
-    shown = show()
+    shown = show("slew")
     ensure("slewed_ns" not in shown, f"it is still slewed: {shown}")
     time.sleep(0.3)
-    check_rates(shown, show(), lambda _: rate)
+    check_rates(shown, show("slew"), lambda _: rate)
     check_steps(ticks(moving.lines()))
     moving.end()
 

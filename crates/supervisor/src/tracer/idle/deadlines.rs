@@ -38,11 +38,11 @@ impl Supervisor {
         let most = leapt_at_most(now);
         let comes = |left: &Nanos| *left < most;
         idle.next_timer = self.next_timer(&mut idle.expected, &left).filter(comes);
-        let came = self.settings.iter().filter(|(key, (clock, timer))| {
+        let came = self.timers.settings().filter(|(key, clock, timer)| {
             left(*clock, segment.timer_due(*clock, timer.at)) <= Nanos::ZERO
                 && !self.awaits(key.process)
         });
-        idle.unknown_timers.extend(came.map(|(key, _)| key.process));
+        idle.unknown_timers.extend(came.map(|(key, ..)| key.process));
         let housekeeping = &mut idle.housekeeping;
         let waits = idle
             .waiters
@@ -84,7 +84,7 @@ impl Supervisor {
     ) -> Option<Nanos> {
         let running = self.running_descriptors();
         let segment = self.timekeeper().segment();
-        let rate = self.timekeeper().motion().effective();
+        let motion = self.timekeeper().motion();
         let mut before = std::mem::take(expected);
         let mut descriptors = Vec::new();
         for (holder, info) in running {
@@ -94,7 +94,7 @@ impl Supervisor {
             let Some((clock, at)) = told.or_else(|| before.remove(&holder)) else { continue };
             let mut left = left(clock, at);
             if told.is_none() {
-                let overdue = rate.host_span(left.negated());
+                let overdue = motion.rate_of(clock).host_span(left.negated());
                 let again = info.interval > Nanos::ZERO;
                 if !overdue.is_some_and(|overdue| is_going_off(overdue, again)) {
                     continue;
@@ -104,11 +104,11 @@ impl Supervisor {
             expected.insert(holder, (clock, at));
             descriptors.push(left);
         }
-        let posix = self.settings.iter().filter_map(|(key, (clock, timer))| {
-            let every = segment.timer_interval(*clock, timer.interval);
-            let left = left(*clock, segment.timer_due(*clock, timer.at));
+        let posix = self.timers.settings().filter_map(|(key, clock, timer)| {
+            let every = segment.timer_interval(clock, timer.interval);
+            let left = left(clock, segment.timer_due(clock, timer.at));
             let left = upcoming(left, every)?;
-            has_timer(*key).then_some(left)
+            has_timer(key).then_some(left)
         });
         descriptors.into_iter().chain(posix).min()
     }

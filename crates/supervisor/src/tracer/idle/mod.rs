@@ -300,21 +300,25 @@ impl Supervisor {
     /// Waits until any thread stops or ends, and skips meanwhile what time nobody uses; `None` if
     /// there is none left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
-        if self.hand_over.is_some() || self.is_slewing() || !self.left_halted.is_empty() {
+        let skips = self.idle.is_some();
+        if self.hand_over.is_some() || !self.left_halted.is_empty() || (!skips && self.is_slewing())
+        {
             return self.next_event_meanwhile();
         }
-        if self.idle.is_none() {
+        if !skips {
             return self.polling.wait(!self.jobs.is_empty());
         }
         loop {
             if let Poll::Ready(event) = Tracee::poll_any()? {
                 return Ok(event);
             }
+            let slewed = self.slews_for();
             match self.look() {
+                _ if slewed == Some(Duration::ZERO) => return Ok(Some(Tracee::WOKEN)),
                 Pause::None => std::thread::yield_now(),
-                Pause::For(span) => wait_for_news(span),
+                Pause::For(span) => wait_for_news(slewed.map_or(span, |slewed| slewed.min(span))),
             }
-            if self.removed {
+            if self.lifetime.removed {
                 return Ok(None);
             }
         }
@@ -338,7 +342,7 @@ impl Supervisor {
                 false => {}
             }
         }
-        self.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
+        self.lifetime.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
         // The user has stopped the clocks: nothing is due.
         if self.timekeeper().motion().is_frozen() {
             idle.holds.clear();
@@ -399,7 +403,8 @@ impl Supervisor {
                 .all()
                 .any(|(_, waiter)| waiter.process == process && !waiter.waits_for_nothing())
         };
-        let stops = self.awaited.iter().map(|it| it.process).find(|process| can_stop(*process));
+        let stops =
+            self.timers.awaited.iter().map(|it| it.process).find(|process| can_stop(*process));
         let stops = stops.or(self.jobs.threads().next());
         let stops = stops.map(|thread| Busy { thread, why: "arms its timers" });
         let made = idle.made.iter().next().map(|made| Busy { thread: *made, why: "begins" });
@@ -448,9 +453,9 @@ impl Supervisor {
             Leaps::Times(0) => (Vec::new(), None),
             _ => idle.held(),
         };
-        let rate = self.timekeeper().motion().effective();
+        let motion = self.timekeeper().motion();
         let host_span = |left: Nanos| {
-            rate.host_span(left).map(|left| Duration::from_nanos(left.0.max(0) as u64))
+            motion.host_span(left).map(|left| Duration::from_nanos(left.0.max(0) as u64))
         };
         let may_leap = idle.ending.is_none() && idle.allowed != Leaps::Times(0);
         if may_leap && holds.is_empty() {
@@ -526,7 +531,7 @@ impl Supervisor {
         loop {
             let (left, due) = self.next_due(idle)?;
             if left > Nanos::ZERO {
-                let left = self.timekeeper().motion().effective().host_span(left)?;
+                let left = self.timekeeper().motion().host_span(left)?;
                 return Some(Duration::from_nanos(left.0.max(0) as u64));
             }
             match due {
@@ -569,7 +574,7 @@ impl Supervisor {
         idle.skipped = idle.skipped.plus(span);
         let change = Rearm::new(self.timelines.outermost_mut().timekeeper.skip(span));
         self.timer_descriptors().rearm(&change);
-        self.rearms.push(change);
+        self.timers.changes.push(change);
         self.rearm();
         if let Some(control) = &self.control {
             control.tell(|| Event::Skipped { span_ns: span.0 });
