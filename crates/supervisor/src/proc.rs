@@ -167,6 +167,11 @@ pub fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
+/// Does a thread sleep, in a way that a request to stop would end?
+pub fn is_sleeping(thread: Pid) -> bool {
+    status_field(thread, "State:").is_some_and(|state| state.starts_with('S'))
+}
+
 /// For how long a thread has been on a processor, as its `schedstat` tells it.
 pub fn run_time(schedstat: &str) -> Duration {
     let nanoseconds = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());

@@ -10,6 +10,7 @@ use super::languages::start_in_c;
 use super::moves::{LIMIT, Outside, Partner, threads_of, wait_until};
 use super::place::Place;
 use crate::command::{Finished, User, run};
+use crate::control_group::{self, Group};
 use crate::ensure;
 use crate::needs::Need;
 use crate::processes::{send, status_field, tracer_of};
@@ -44,6 +45,8 @@ pub fn add(suite: &mut Suite) {
     suite.test("attach::refusals::stopped", &NEEDS, stopped);
     suite.test("attach::refusals::detached_while_stopped", &NEEDS, detached_while_stopped);
     suite.test("attach::refusals::detached_without_an_answer", &NEEDS, without_an_answer);
+    let needs = [&control_group::needs()[..], &NEEDS].concat();
+    suite.test("attach::refusals::frozen", &needs, frozen);
     let is_kernel = status_field(KERNEL_THREAD, "Kthread").is_some_and(|text| text == "1");
     let needs = [Need::Other(is_kernel, "a kernel thread to be seen".to_owned())];
     suite.test("attach::refusals::kernel_thread", &needs, kernel_thread);
@@ -179,6 +182,35 @@ fn detached_while_stopped() -> Outcome {
         place.remove("x")?;
     }
     Ok(())
+}
+
+/// One that is frozen by its control group is not touched, and delays nobody, until it is thawed.
+fn frozen() -> Outcome {
+    let place = Place::new()?;
+    place.make("x", &["--rate", "10"])?;
+    let mut partner = start_in_c(2)?;
+    let pid = partner.pid();
+    let group = Group::of(pid)?;
+    let refuse = |verb: &str, told: Finished| {
+        told.expect_code(125)?;
+        for text in [verb, "its control group is frozen", "thaw it"] {
+            told.ensure(told.errors.contains(text), format_args!("it does not say {text}"))?;
+        }
+        // Whoever asks meanwhile is answered.
+        place.done(&["set", "x", "--rate", "20"]).map(drop)
+    };
+    group.freeze()?;
+    refuse("attach", place.attach(pid, &["--timeline", "x"])?)?;
+    group.thaw()?;
+    partner.ask("0")?;
+    place.attached(pid, &["--timeline", "x"])?;
+    group.freeze()?;
+    refuse("detach", place.detach(pid)?)?;
+    group.thaw()?;
+    partner.ask("0")?;
+    place.detached(pid)?;
+    partner.finish(7)?;
+    place.remove("x")
 }
 
 /// Of a timeline that does not answer, it is not known whether the process is a member.

@@ -26,6 +26,9 @@ const SETTINGS: [(&str, &str); 8] = [
     ("/proc/sys/kernel", "panic"),
 ];
 
+/// What `ip netns add` and any command of podman mount once, and leave. Where this host uses podman, it is asked.
+const MOUNTED_AND_LEFT: [&str; 2] = ["/run/netns", "/var/lib/containers/storage/overlay"];
+
 /// The programs that print packet filter rules.
 const RULES: [&str; 2] = ["iptables-save", "ip6tables-save"];
 
@@ -75,8 +78,7 @@ fn look_at_mounts(state: &mut State) {
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').skip(2).collect();
         let point = Path::new(words.get(2).copied().unwrap_or_default());
-        // `ip netns add` mounts it once, and leaves it.
-        if point == Path::new("/run/netns")
+        if MOUNTED_AND_LEFT.iter().any(|it| point == Path::new(it))
             || point.starts_with(&temporary) && !point.starts_with(&own)
         {
             continue;

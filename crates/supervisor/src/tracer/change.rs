@@ -44,7 +44,7 @@ impl Supervisor {
         let changed = self.timelines.change(next, at, |changed| {
             // Whoever takes over from here on has to know that timers are still to follow.
             if let Some((mut state, journal)) = state.zip(journal) {
-                state.rearms.extend(rearms(changed));
+                state.timers.rearms.extend(rearms(changed));
                 journal.write(&state);
             }
             // Those that are found are set by the old map.
@@ -52,7 +52,7 @@ impl Supervisor {
         });
         let changed = changed.inspect_err(|_| self.slew = slew)?;
         self.has_new_state = true;
-        self.rearms.extend(rearms(&changed));
+        self.timers.changes.extend(rearms(&changed));
         match self.timekeeper().motion().freeze {
             // All are followed while clocks stand still, and let go afterwards.
             freeze if self.notified.is_some() && freeze.is_some() != before.is_some() => {
@@ -127,7 +127,7 @@ impl Supervisor {
         self.has_new_state = true;
         self.recheck_all();
         // Once the thread that sets the clock runs again: it may be needed for it.
-        self.rearms.extend(changed.into_iter().map(Rearm::of_wall));
+        self.timers.changes.extend(changed.into_iter().map(Rearm::of_wall));
         self.tell_changed();
     }
 }

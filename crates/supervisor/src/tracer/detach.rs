@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 
 use super::attach::halted_refusal;
 use super::blocked::Blocked;
+use super::fresh::{help_with, reason_of};
 use super::jobs::complete;
 use super::kernel_vdso;
 use super::mapping::{NO_FILE, PRIVATE, READ_WRITE};
@@ -59,7 +60,9 @@ impl Supervisor {
         moved.map_err(|error| match error {
             _ if halted => halted_refusal(pid),
             Errno::ETIMEDOUT => format!("cannot detach process {pid}: not all of its threads stop"),
-            error => format!("cannot detach process {pid}: {}", error.desc()),
+            error => {
+                format!("cannot detach process {pid}: {}{}", reason_of(error), help_with(error))
+            }
         })?;
         let stopped = begin.elapsed();
         let notes = self.step_back(pid).into_iter().chain([
@@ -230,8 +233,8 @@ impl Supervisor {
     fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
         let (timeline, before) = (self.timeline_of(process), self.segment_of(process));
         let visitor = *threads.first().ok_or(Errno::ESRCH)?;
-        self.undo_rewriting(visitor)?;
         complete(visitor, self.give_host_clocks(visitor))?;
+        self.undo_rewriting(visitor)?;
         self.unmark(process, visitor)?;
         for thread in threads {
             self.thread(*thread).standing = Standing::Detached;
@@ -247,10 +250,16 @@ impl Supervisor {
         let mut visit = Visit::new(visitor, self.layout.call())?;
         let at = self.layout.base();
         let how = PRIVATE | libc::MAP_FIXED as u64;
-        visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0]).await?;
-        visitor.write(at, bytes_of(&Page::new()))?;
-        visit.call(libc::SYS_mprotect, [at, PAGE as u64, libc::PROT_READ as u64, 0, 0, 0]).await?;
-        visit.end().await.map(drop)
+        let mapped =
+            visit.call(libc::SYS_mmap, [at, PAGE as u64, READ_WRITE, how, NO_FILE, 0]).await;
+        let written = mapped.and_then(|_| visitor.write(at, bytes_of(&Page::new())));
+        if written.is_ok() {
+            let access = libc::PROT_READ as u64;
+            // It is right also where the program could write to it.
+            let _ = visit.call(libc::SYS_mprotect, [at, PAGE as u64, access, 0, 0, 0]).await;
+        }
+        visit.end().await?;
+        written
     }
 
     /// Takes the mark off what the process has as its vDSO: the image if it was started in the

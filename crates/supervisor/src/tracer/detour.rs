@@ -3,7 +3,7 @@
 use nix::errno::Errno;
 
 use super::jobs::next_stop;
-use super::tracee::{Stop, Tracee};
+use super::tracee::{IS_FROZEN, Stop, Tracee};
 use crate::arch::Registers;
 
 /// A stopped thread that does something on our behalf, with all signals blocked. SIGSTOP, which
@@ -102,6 +102,7 @@ impl Detour {
                 // So an interruption is told while its process is stopped.
                 Stop::Group if wanted == Stop::Trap => return Ok(()),
                 Stop::Ended => return Err(Errno::ESRCH),
+                Stop::Frozen => return Err(IS_FROZEN),
                 // It cannot go on as it was told to.
                 Stop::Signal(libc::SIGSEGV | libc::SIGBUS | libc::SIGILL) => {
                     return Err(Errno::EFAULT);

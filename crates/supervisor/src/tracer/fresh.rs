@@ -2,7 +2,7 @@
 
 use nix::errno::Errno;
 
-use super::tracee::Tracee;
+use super::tracee::{IS_FROZEN, Tracee};
 use crate::arch::Registers;
 
 /// Why a program cannot be let into the timeline.
@@ -14,10 +14,18 @@ pub enum Refusal {
     Unreadable,
     #[error("the kernel gave it no vDSO to read the clocks by")]
     NoVdso,
-    #[error("{0}: {error}{help}", error = .1.desc(), help = help_with(*.1))]
+    #[error("{0}: {error}{help}", error = reason_of(*.1), help = help_with(*.1))]
     Step(&'static str, Errno),
     #[error("it ended")]
     Gone,
+}
+
+/// Why a program cannot be prepared.
+pub fn reason_of(error: Errno) -> &'static str {
+    match error {
+        IS_FROZEN => "its control group is frozen",
+        error => error.desc(),
+    }
 }
 
 /// What helps a program that cannot be prepared, if anything is known to.
@@ -26,6 +34,7 @@ pub fn help_with(error: Errno) -> &'static str {
         Errno::EMFILE => {
             "\nhelp: three descriptors must be free when it is prepared: raise the limit (ulimit -n)"
         }
+        IS_FROZEN => "\nhelp: thaw it (unpause its container), and try again",
         _ => "",
     }
 }

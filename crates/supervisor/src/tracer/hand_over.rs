@@ -343,7 +343,7 @@ impl Supervisor {
 
     /// The other supervisor has everything. Nothing is ended here.
     fn finish_hand_over(&mut self, asked: Asked) {
-        self.is_handed_over = true;
+        self.lifetime.is_handed_over = true;
         if let Some(guardian) = self.notified.as_ref().and_then(|it| it.guardian()) {
             // If that fails, it has ended.
             let _ = kill(guardian, Signal::SIGKILL);

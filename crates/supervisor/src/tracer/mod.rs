@@ -32,6 +32,7 @@
 //! - `change`: changes the clocks, and lets all that waits follow.
 //! - `rearm`: arms timers anew after that.
 //! - `wait_restart`: makes waiting calls look at the map again.
+//! - `lifetime`: when the timeline begins and ends.
 //! - `requests`: carries out what is asked of a named timeline.
 //! - `show`: tells how the timeline stands.
 //! - `ending`: lets programs end while clocks stand still.
@@ -53,6 +54,7 @@ mod install;
 mod jobs;
 mod journal;
 mod kernel_vdso;
+mod lifetime;
 mod mapping;
 mod naming;
 mod nesting;
@@ -86,11 +88,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use eigentime_timeline::{Clock, Pending, Rate};
+use eigentime_timeline::Rate;
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
-use crate::control::server::{Asked, Control};
+use crate::control::server::Control;
 use crate::filter::Scope;
 use crate::host::KernelVdso;
 use crate::namespace;
@@ -184,20 +186,10 @@ pub struct Supervisor {
     unwanted: HashSet<Pid>,
     /// The timeline, and those that lie on it.
     timelines: Timelines,
-    /// Is the timeline to end with its last member?
-    ephemeral: bool,
-    /// The process that brings members, until it has ended.
-    bringer: Option<Pid>,
-    /// Those that it has brought from a checkpoint, until they go on.
+    /// When it begins and ends.
+    lifetime: lifetime::Lifetime,
+    /// Processes that were brought from a checkpoint, until they go on.
     restored: Vec<attach::BroughtBack>,
-    /// The process that it ends with.
-    holder: Option<Pid>,
-    /// Has the first program been started?
-    started: bool,
-    /// Is the timeline to end although it has members, or none?
-    removed: bool,
-    /// Who has asked for that, and is not answered yet.
-    removers: Vec<Asked>,
     /// The caller's standard error, until the first program has been started.
     first_stderr: Option<OwnedFd>,
     /// What is known of each thread.
@@ -208,24 +200,10 @@ pub struct Supervisor {
     control: Option<Control>,
     /// Has it no name of its own? It may be lent one for a checkpoint.
     is_private: bool,
-    /// Processes that have set a POSIX timer.
-    posix_timers: HashSet<Pid>,
-    /// POSIX timers that are armed for an instant of a wall clock.
-    wall_timers: rearm::WallTimers,
-    /// What timers were set to when they were armed anew.
-    settings: HashMap<rearm::TimerKey, (Clock, Pending)>,
-    /// Processes that have used their interval timer.
-    interval_timers: HashSet<Pid>,
-    /// Has any program set a timer descriptor?
-    uses_timer_descriptors: bool,
-    /// Changes for which timers are still to be armed anew.
-    rearms: Vec<rearm::Rearm>,
+    /// The programs' timers.
+    timers: rearm::Timers,
     /// How it waits for stops.
     polling: polling::Polling,
-    /// Timers that were set after the change for which their process is awaited.
-    set_since: HashSet<rearm::TimerKey>,
-    /// Processes whose timers are armed anew as soon as a thread of theirs stops.
-    awaited: Vec<rearm::Awaited>,
     /// What stopped threads are being made to do.
     jobs: jobs::Jobs,
     /// Notes that have been given since somebody joined last.
@@ -245,14 +223,10 @@ pub struct Supervisor {
     journal: Option<Journal>,
     /// Is there anything that has not been written down yet?
     has_new_state: bool,
-    /// Had the timeline another supervisor before?
-    is_resumed: bool,
     /// Processes that were stopped for a checkpoint which is over, and that CRIU may not have let go yet.
     left_halted: Vec<attach::Halted>,
     /// Another that takes the timeline over.
     hand_over: Option<hand_over::HandOver>,
-    /// Has another taken the timeline over?
-    is_handed_over: bool,
     /// When the clocks have caught up, and at which rate they go on then.
     slew: Option<(Instant, Rate)>,
 }
@@ -314,7 +288,7 @@ impl Thread {
 impl Supervisor {
     /// A supervisor that does not follow anything yet.
     pub fn new(region: Arc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
-        let Subject { scope, groups, clocks, opening, control, ephemeral, consent, .. } = subject;
+        let Subject { scope, groups, clocks, opening, control, consent, .. } = subject;
         if control.is_some() {
             region.page().expect_changes();
         }
@@ -333,29 +307,23 @@ impl Supervisor {
             raw_clock: false,
             keeps_privileges: namespace::is_privileged(),
             unwanted: HashSet::new(),
-            // Those that come later come when they come.
-            started: opening.awaits_programs(),
-            ephemeral,
-            bringer: subject.bringer,
+            lifetime: lifetime::Lifetime {
+                ephemeral: subject.ephemeral,
+                bringer: subject.bringer,
+                holder: subject.holder,
+                // Those that come later come when they come.
+                started: opening.awaits_programs(),
+                ..Default::default()
+            },
             restored: Vec::new(),
-            holder: subject.holder,
-            removed: false,
-            removers: Vec::new(),
             // Only of a program that it is to be told of.
             first_stderr: (!opening.awaits_programs())
                 .then(|| std::io::stderr().as_fd().try_clone_to_owned().ok())
                 .flatten(),
             threads: HashMap::new(),
             runtimes: oci_runtimes::Runtimes::default(),
-            posix_timers: HashSet::new(),
-            wall_timers: rearm::WallTimers::default(),
-            settings: HashMap::new(),
-            interval_timers: HashSet::new(),
-            uses_timer_descriptors: false,
-            rearms: Vec::new(),
+            timers: rearm::Timers::default(),
             polling: polling::Polling::default(),
-            set_since: HashSet::new(),
-            awaited: Vec::new(),
             jobs: jobs::Jobs::default(),
             noted: HashSet::new(),
             rewrites: rewrite::Rewrites::new(subject.rewrites),
@@ -369,10 +337,8 @@ impl Supervisor {
             lifelong: subject.lifelong,
             has_new_state: subject.journal.is_some(),
             journal: subject.journal,
-            is_resumed: false,
             left_halted: Vec::new(),
             hand_over: None,
-            is_handed_over: false,
             slew: None,
         }
     }

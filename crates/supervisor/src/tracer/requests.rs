@@ -119,7 +119,7 @@ impl Supervisor {
                     }
                     Err(reason) => {
                         // A timeline made for it alone has nobody.
-                        self.removed |= self.timekeeper().awaits_attached();
+                        self.lifetime.removed |= self.timekeeper().awaits_attached();
                         Answer::Refused(reason)
                     }
                 }
@@ -163,16 +163,6 @@ impl Supervisor {
             if pids.len() == 1 { "a member" } else { "members" },
             pids.join(", ")
         ))
-    }
-
-    /// Ends the timeline. Whoever has asked for it is answered once its members have ended.
-    fn end_for(&mut self, asked: Asked) {
-        // The name is free before the answer is there.
-        if let Some(control) = &mut self.control {
-            control.forget();
-        }
-        self.removed = true;
-        self.removers.push(asked);
     }
 
     /// Is the timeline what the caller wants it to be?

@@ -145,10 +145,10 @@ impl Supervisor {
                     self.remember_timer(tracee, registers, clock);
                 }
                 let key = TimerKey { process, timer: first };
-                self.timer_line(key, clock).map(Clock::id)
+                self.timers.line(key, clock).map(Clock::id)
             }
             Timer::Descriptor => {
-                self.uses_timer_descriptors |= sets;
+                self.timers.descriptors_are_used |= sets;
                 // Only where time stands still does a span need it.
                 let segment = self.segment_of(tracee.0);
                 if !absolute && !segment.rate_of(Clock::Wall).is_frozen() {

@@ -14,8 +14,8 @@ use eigentime_vdso::symbols;
 
 use super::tracee::{Stop, Tracee};
 use super::{Standing, Supervisor, idle, jobs, signals};
+use crate::control::Answer;
 use crate::control::server::Control;
-use crate::control::{Answer, Request};
 use crate::proc::{self, Pidfd};
 
 /// The signals by which the kernel tells that memory cannot be touched.
@@ -34,7 +34,7 @@ impl Supervisor {
         if let Some(journal) = &self.journal {
             signals::end_by(journal.as_fd());
         }
-        if self.is_resumed || (self.journal.is_some() && self.started) {
+        if self.lifetime.is_resumed || (self.journal.is_some() && self.lifetime.started) {
             self.start_guardian();
         }
         if self.is_private {
@@ -46,22 +46,22 @@ impl Supervisor {
         }
         self.await_bringer();
         self.await_holder();
-        if self.is_resumed {
+        if self.lifetime.is_resumed {
             self.catch_up();
         }
         match self.notified {
             None => self.serve_traced(),
             Some(_) => self.serve_notified(),
         }
-        if self.is_handed_over {
+        if self.lifetime.is_handed_over {
             if let Some(control) = &mut self.control {
                 control.finish(true);
             }
             return;
         }
-        if self.removed {
+        if self.lifetime.removed {
             self.end_members();
-            for asked in mem::take(&mut self.removers) {
+            for asked in mem::take(&mut self.lifetime.removers) {
                 asked.answer(Answer::Done);
             }
         }
@@ -85,23 +85,25 @@ impl Supervisor {
                 Some((_, Stop::Woken)) => {}
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
                 // Nobody is left to be followed, but somebody may come.
-                None if self.removed
+                None if self.lifetime.removed
                     || self.has_outlived_its_members()
                     || self.is_unreachable() =>
                 {
                     break;
                 }
-                None if self.started => match self.control.as_ref().and_then(Control::wait) {
-                    Some(asked) => self.carry_out(asked),
-                    None => break,
-                },
+                None if self.lifetime.started => {
+                    match self.control.as_ref().and_then(Control::wait) {
+                        Some(asked) => self.carry_out(asked),
+                        None => break,
+                    }
+                }
                 None => break,
             }
             self.attend();
             self.end_slew();
             self.rearm();
             self.go_on_with_hand_over();
-            if self.removed || self.has_outlived_its_members() {
+            if self.lifetime.removed || self.has_outlived_its_members() {
                 break;
             }
         }
@@ -135,24 +137,6 @@ impl Supervisor {
         }
     }
 
-    fn await_bringer(&mut self) {
-        let (Some(bringer), Some(control)) = (self.bringer, &self.control) else { return };
-        if control.ask_after(bringer, Request::BringerEnded).is_err() {
-            self.bringer_has_ended();
-        }
-    }
-
-    fn await_holder(&mut self) {
-        let (Some(holder), Some(control)) = (self.holder, &self.control) else { return };
-        self.removed |= control.ask_after(holder, Request::Remove { force: true }).is_err();
-    }
-
-    /// Nobody comes who was to be brought, unless somebody has come and goes on.
-    pub(super) fn bringer_has_ended(&mut self) {
-        self.bringer = None;
-        self.removed |= self.timekeeper().awaits_attached() || !self.restored.is_empty();
-    }
-
     /// No thread is traced. The end of some may have been told to nobody.
     pub(super) fn forget_all(&mut self) {
         self.threads.clear();
@@ -160,21 +144,6 @@ impl Supervisor {
         if let Some(idle) = &mut self.idle {
             idle.all_have_ended();
         }
-    }
-
-    /// Can nobody find the timeline any more?
-    pub(super) fn is_unreachable(&self) -> bool {
-        self.control.as_ref().is_some_and(|control| !control.is_found())
-    }
-
-    pub(super) fn has_outlived_its_members(&self) -> bool {
-        self.ephemeral
-            && self.bringer.is_none()
-            && self.hand_over.is_none()
-            && self.left_halted.is_empty()
-            && !self.timekeeper().awaits_attached()
-            && self.threads.is_empty()
-            && self.is_listened_to_by_nobody()
     }
 
     pub(super) fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
@@ -220,7 +189,7 @@ impl Supervisor {
                     }
                     self.end_runtime(&ended);
                 }
-                self.forget_timers(tracee.0);
+                self.timers.forget(tracee.0);
                 self.forget_notified(tracee.0);
                 signals::program_ended(tracee.0);
                 Ok(())
@@ -241,7 +210,7 @@ impl Supervisor {
             }
             Stop::Trap => self.trap(tracee),
             Stop::Syscall => self.recheck_at_syscall(tracee),
-            Stop::Woken => Ok(()),
+            Stop::Woken | Stop::Frozen => Ok(()),
         }
     }
 

@@ -100,11 +100,11 @@ impl Supervisor {
                 || told.is_some_and(|asked| self.has_own_filter(&asked, tracee.0, timeline)),
         };
         self.note_home(tracee, standing);
-        self.started = true;
+        self.lifetime.started = true;
         self.has_new_state = true;
         self.begin_clocks(timeline);
         self.timelines.get_mut(timeline).timekeeper.has_begun();
-        self.forget_posix_timers(tracee.0);
+        self.timers.forget_posix(tracee.0);
         *self.thread(tracee) = Thread {
             runtime: started.runtime,
             has_own_filter: started.has_own_filter,

@@ -7,7 +7,6 @@
 //! told of again.
 
 use eigentime_calls::{Call, Kind};
-use eigentime_timeline::{Clock, Pending};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use super::blocked::Blocked;
 use super::idle::{Idle, Known};
 use super::notified::{Notified, is_exec};
 use super::permissions::Permissions;
-use super::rearm::{Awaited, Rearm, TimerKey, has_posix_timers};
+use super::rearm::{KnownTimers, Rearm, has_posix_timers};
 use super::rewrite::Rewrites;
 use super::timekeeper::Opening;
 use super::tracee::Tracee;
@@ -35,13 +34,8 @@ pub struct State {
     has_own_filters: bool,
     /// The program that signals are passed on to.
     program: Option<i32>,
-    /// The processes that have used their interval timer, of which the kernel does not tell.
-    interval_timers: Vec<i32>,
-    wall_timers: Vec<TimerKey>,
-    settings: Vec<(TimerKey, Clock, Pending)>,
-    /// Changes that timers are still to follow: all, and those of some processes.
-    pub(super) rearms: Vec<Rearm>,
-    awaited: Vec<Awaited>,
+    #[serde(flatten)]
+    pub(super) timers: KnownTimers,
     /// How the time that nobody uses is skipped.
     #[serde(default)]
     idle: Option<Known>,
@@ -58,11 +52,7 @@ impl Supervisor {
             rewrites: self.rewrites.clone(),
             has_own_filters: notified.is_some_and(Notified::has_own_filters),
             program: super::signals::program().map(Pid::as_raw),
-            interval_timers: self.interval_timers.iter().map(|it| it.as_raw()).collect(),
-            wall_timers: self.wall_timers.iter().copied().collect(),
-            settings: self.settings.iter().map(|(key, (clock, at))| (*key, *clock, *at)).collect(),
-            rearms: self.rearms.clone(),
-            awaited: self.awaited.clone(),
+            timers: self.timers.known(),
             idle: self.idle.as_ref().map(Idle::known),
         }
     }
@@ -96,9 +86,9 @@ impl Supervisor {
             ..Subject::private(Scope::All, state.groups.clone(), clocks, Opening::Attached)
         };
         let mut supervisor = Self::new(region, kernel, subject);
-        supervisor.started = true;
+        supervisor.lifetime.started = true;
         supervisor.first_stderr = None;
-        supervisor.uses_timer_descriptors = true;
+        supervisor.timers.descriptors_are_used = true;
         supervisor.timelines.outermost_mut().timekeeper.resume(state.motion);
         let program = state.program.map(Pid::from_raw);
         supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program)?);
@@ -108,7 +98,7 @@ impl Supervisor {
         if let Some(control) = &mut supervisor.control {
             control.prepare(&region)?;
         }
-        supervisor.is_resumed = true;
+        supervisor.lifetime.is_resumed = true;
         Ok(supervisor)
     }
 
@@ -118,13 +108,7 @@ impl Supervisor {
             let found = renumbered.iter().find(|(number, _)| *number == before);
             found.map_or(before, |(_, number)| *number)
         };
-        state.interval_timers.iter_mut().for_each(|process| *process = now(*process));
-        let keys =
-            state.wall_timers.iter_mut().chain(state.settings.iter_mut().map(|it| &mut it.0));
-        keys.for_each(|key| key.process = Pid::from_raw(now(key.process.as_raw())));
-        for awaited in &mut state.awaited {
-            awaited.process = Pid::from_raw(now(awaited.process.as_raw()));
-        }
+        state.timers.renumber(now);
         self.take_in(state);
     }
 
@@ -132,12 +116,7 @@ impl Supervisor {
     pub(super) fn take_in(&mut self, state: State) {
         self.timelines.outermost_mut().permissions = state.permissions;
         self.rewrites = state.rewrites.resumed();
-        self.settings =
-            state.settings.into_iter().map(|(key, clock, at)| (key, (clock, at))).collect();
-        self.interval_timers.extend(state.interval_timers.into_iter().map(Pid::from_raw));
-        self.wall_timers.extend(state.wall_timers);
-        self.rearms = state.rearms;
-        self.awaited = state.awaited;
+        self.timers.take_in(state.timers);
         if let (Some(idle), Some(known)) = (&mut self.idle, state.idle) {
             idle.resume(known);
         }
@@ -146,15 +125,15 @@ impl Supervisor {
     /// Makes up for what has been missed.
     pub(super) fn catch_up(&mut self) {
         let processes = self.processes().into_iter();
-        self.posix_timers.extend(processes.filter(|process| has_posix_timers(*process)));
+        self.timers.have_posix(processes.filter(|process| has_posix_timers(*process)));
         if let Some(change) = self.timekeeper().finish_change() {
             self.timer_descriptors().rearm(&Rearm::new(change));
             // It may have been written down already.
-            if self.rearms.last() != Some(&Rearm::new(change)) {
-                self.rearms.push(Rearm::new(change));
+            if self.timers.changes.last() != Some(&Rearm::new(change)) {
+                self.timers.changes.push(Rearm::new(change));
             }
         }
-        for awaited in std::mem::take(&mut self.awaited) {
+        for awaited in std::mem::take(&mut self.timers.awaited) {
             self.await_processes(&[awaited.process].into(), awaited.change);
         }
         if self.follows_all() {

@@ -19,7 +19,7 @@ use super::yielding::yield_if_free;
 use crate::arch::{Registers, set_breakpoints};
 use crate::control::server::was_woken;
 use crate::moved::QUEUED_BY_CRIU;
-use crate::proc::{self, Pidfd, has_ended};
+use crate::proc::{self, Pidfd, has_ended, is_sleeping};
 
 /// Blocks every signal: what arrives stays pending, with its siginfo.
 pub const ALL_SIGNALS: u64 = u64::MAX;
@@ -58,6 +58,8 @@ pub enum Stop {
     Trap,
     /// The thread is no more.
     Ended,
+    /// Its control group has frozen it, and it was stopped where it was. Only [`Tracee::wait`] reports this.
+    Frozen,
     /// None stopped: somebody asks for something.
     Woken,
 }
@@ -87,6 +89,9 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// The longest way through the image and the kernel's vDSO, in instructions, and plenty
 /// more.
 const MOST_STEPS: usize = 10_000;
+
+/// Says that a thread cannot be made to do anything, since its control group is frozen.
+pub const IS_FROZEN: Errno = Errno::ETIME;
 
 /// How long a thread may take to run to the end of a function.
 const RUN: Duration = Duration::from_secs(1);
@@ -138,15 +143,25 @@ impl Tracee {
         }
     }
 
-    /// Waits until this thread stops or ends. The kernel does not tell of the end of a
-    /// process's first thread before all others have been waited for, so it is looked
-    /// for.
+    /// Waits until this thread, which was let go on, stops or ends. The kernel does not report the end
+    /// of a process's first thread before all others have been waited for, so it is looked for.
+    ///
+    /// A thread whose control group is frozen sleeps on its way to user space, but still stops if it is
+    /// asked to (`do_freezer_trap` in kernel/signal.c).
     pub fn wait(self) -> nix::Result<Stop> {
         let mut patience = PATIENCE;
         loop {
             match self.wait_until(Instant::now() + patience)? {
                 Some(stop) => return Ok(stop),
                 None if has_ended(self.0) => return Ok(Stop::Ended),
+                None if is_sleeping(self.0) => {
+                    self.interrupt()?;
+                    match self.wait_until(Instant::now() + PATIENCE * 10)? {
+                        Some(Stop::Trap) => return Ok(Stop::Frozen),
+                        Some(stop) => return Ok(stop),
+                        None => {}
+                    }
+                }
                 None => patience = PATIENCE * 10,
             }
         }
@@ -217,6 +232,7 @@ impl Tracee {
                 Stop::Signal(other) => signal = Some(other),
                 Stop::Group => halted = true,
                 Stop::Ended => return Err(Errno::ESRCH),
+                Stop::Frozen => return Err(IS_FROZEN),
                 // Something else that was to be told first, such as that it was asked to
                 // stop: the step itself is still to come.
                 _ => {}
@@ -231,18 +247,22 @@ impl Tracee {
         let mask = self.signal_mask()?;
         self.set_signal_mask(ALL_BUT_REPORTS)?;
         let stepped = self.signal_mask()?;
-        let (mut arrived, mut halted) = (false, false);
-        for _ in 0..MOST_STEPS {
-            arrived = rests(&self.registers()?);
-            if arrived {
-                break;
+        let mut halted = false;
+        let mut arrives = || {
+            for _ in 0..MOST_STEPS {
+                if rests(&self.registers()?) {
+                    return Ok(true);
+                }
+                halted |= self.step()?;
             }
-            halted |= self.step()?;
-        }
+            Ok(false)
+        };
+        let arrived = arrives();
         if self.signal_mask()? == stepped {
             self.set_signal_mask(mask)?;
         }
-        self.stop_again(halted).map(|()| arrived)
+        self.stop_again(halted)?;
+        arrived
     }
 
     /// Has the stopped thread stop as soon as it goes on, if it went on although its process is

@@ -62,8 +62,8 @@ impl Supervisor {
     /// A thread that was to stop has stopped for another reason, by which the kernel forgets that
     /// it was asked (`ptrace_stop` in kernel/signal.c).
     pub(super) fn ask_again(&mut self, tracee: Tracee) {
-        let awaited = !self.awaited.is_empty()
-            && self.process_of(tracee.0).is_some_and(|process| self.is_awaited(process));
+        let awaited = !self.timers.awaited.is_empty()
+            && self.process_of(tracee.0).is_some_and(|process| self.timers.is_awaited(process));
         if let Some(state) = self.threads.get_mut(&tracee.0)
             && (awaited || state.recheck == Recheck::Asked)
             && !state.halted

@@ -30,7 +30,7 @@ pub use self::preflight::halted_refusal;
 pub use self::restored::{BroughtBack, Halted, IS_STARTING};
 use self::stopped::Stopped;
 use self::vdso::Aside;
-use super::fresh::help_with;
+use super::fresh::{help_with, reason_of};
 use super::jobs::complete;
 use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::oci_runtimes::RuntimeId;
@@ -139,10 +139,10 @@ impl Supervisor {
 
     /// Somebody has come who had been running before.
     fn have_attached(&mut self) {
-        self.started = true;
+        self.lifetime.started = true;
         // Whoever attached it reads until nobody can write any more.
         self.first_stderr = None;
-        self.uses_timer_descriptors = true;
+        self.timers.descriptors_are_used = true;
     }
 
     fn move_in(
@@ -152,7 +152,7 @@ impl Supervisor {
         force: bool,
     ) -> Result<Taken, String> {
         let failed = |Failed(step, error)| {
-            let (reason, help) = (error.desc(), help_with(error));
+            let (reason, help) = (reason_of(error), help_with(error));
             format!("cannot attach: {step}: {reason}; the process goes on as before{help}")
         };
         let left = stopped.leave(&self.kernel, target.vdso);
@@ -189,8 +189,7 @@ impl Supervisor {
             after,
         });
         // The timers that the process has, it has armed by the host's clocks.
-        self.interval_timers.insert(stopped.process);
-        self.posix_timers.insert(stopped.process);
+        self.timers.may_have_all(stopped.process);
         let rearmed = self.rearm_process(visitor, stopped.process, &change);
         if let Err(error) = rearmed {
             taken.notes.push(format!("its timers keep their host time: {}", error.desc()));

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::super::fresh::help_with;
+use super::super::fresh::{help_with, reason_of};
 use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::oci_runtimes::RuntimeId;
@@ -231,7 +231,7 @@ impl Supervisor {
         restored: &Restored,
     ) -> Result<Taken, String> {
         let failed = |Failed(step, error)| {
-            format!("cannot restore: {step}: {}{}", error.desc(), help_with(error))
+            format!("cannot restore: {step}: {}{}", reason_of(error), help_with(error))
         };
         let exempt = self.layout.exempt();
         for thread in stopped.threads() {
@@ -267,8 +267,7 @@ impl Supervisor {
         let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
         let change = Rearm::new(Changed { timeline, before: restored.map, after });
         restore_descriptors(stopped.process, &restored.process.timers, &change);
-        self.interval_timers.insert(stopped.process);
-        self.posix_timers.insert(stopped.process);
+        self.timers.may_have_all(stopped.process);
         if let Err(error) = self.rearm_restored(visitor, stopped.process, &change, restored) {
             taken.notes.push(format!("its timers keep their host time: {}", error.desc()));
         }

@@ -154,7 +154,7 @@ impl Supervisor {
     /// Listens to the first program of a timeline without a name, which is about to be started and has
     /// this descriptor.
     pub fn listen_to_first(&mut self, program: Pid, descriptor: u32) -> nix::Result<()> {
-        self.started = true;
+        self.lifetime.started = true;
         if let Some(notified) = &mut self.notified {
             notified.enters = Some(program);
         }
@@ -329,7 +329,7 @@ impl Supervisor {
         if state.kept.is_some() || is_followed {
             return true;
         }
-        let is_busy = !self.awaited.is_empty() || !self.jobs.is_empty();
+        let is_busy = !self.timers.awaited.is_empty() || !self.jobs.is_empty();
         is_busy && self.process_of(tracee.0).is_some_and(|process| self.awaits(process))
     }
 

@@ -47,18 +47,18 @@ impl Supervisor {
     }
 
     fn is_over(&mut self) -> bool {
-        if self.is_handed_over {
+        if self.lifetime.is_handed_over {
             return true;
         }
         let is_empty = self.is_listened_to_by_nobody();
-        if is_empty && self.ephemeral {
+        if is_empty && self.lifetime.ephemeral {
             // Of those that were let go, nobody tells; it ends with the last that was not.
             self.threads.retain(|thread, _| proc::is_followed(*thread));
         }
         match &self.control {
             None => is_empty,
             Some(_) => {
-                self.removed
+                self.lifetime.removed
                     || self.has_outlived_its_members()
                     || (is_empty && self.threads.is_empty() && self.is_unreachable())
             }

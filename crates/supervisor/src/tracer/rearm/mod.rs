@@ -5,6 +5,7 @@
 //! be remembered but what the kernel does not tell, or not exactly.
 //!
 //! - `descriptors`: timer descriptors, which the supervisor sets itself.
+//! - `timers`: what is known of all timers.
 //! - `posix`: POSIX and interval timers, which only their own process can set; `timer_calls` does that, and
 //!   `listed` tells which there are.
 //! - `sockets`: timeouts of sockets that were set while no time passed.
@@ -14,6 +15,7 @@ mod listed;
 mod posix;
 mod sockets;
 mod timer_calls;
+mod timers;
 
 use std::collections::HashSet;
 
@@ -30,7 +32,7 @@ use super::visit::Visit;
 use crate::host;
 pub use descriptors::{Descriptors, Holder, Info, armed_descriptors, restore_descriptors};
 pub use listed::{has_posix_timers, timer_clock};
-pub use posix::{TimerKey, WallTimers, has_timer};
+pub use timers::{KnownTimers, TimerKey, Timers, has_timer};
 
 /// A change of the map after which timers are to be armed anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +152,7 @@ pub struct Awaited {
 impl Supervisor {
     /// Arms anew what the last changes concern.
     pub(super) fn rearm(&mut self) {
-        for change in std::mem::take(&mut self.rearms) {
+        for change in std::mem::take(&mut self.timers.changes) {
             if change.wall_only {
                 self.timer_descriptors().rearm(&change);
             }
@@ -158,10 +160,9 @@ impl Supervisor {
                 let processes = self.processes_of(change.timeline);
                 self.unpark_sockets(&processes, &change);
             }
-            let mut concerned: HashSet<_> =
-                self.posix_timers.union(&self.interval_timers).copied().collect();
+            let mut concerned = self.timers.processes();
             concerned.retain(|process| {
-                self.has_timers(*process, &change)
+                self.timers.has_any(*process, &change)
                     && self.has_member(*process)
                     && self.timeline_of(*process) == change.timeline
             });
@@ -171,7 +172,7 @@ impl Supervisor {
 
     /// The timer descriptors of the programs, which the supervisor arms anew itself.
     pub(super) fn timer_descriptors(&mut self) -> Descriptors {
-        match self.uses_timer_descriptors {
+        match self.timers.descriptors_are_used {
             true => {
                 let processes = self.processes();
                 let held = processes.into_iter().map(|it| (it, self.timeline_of(it)));
@@ -183,7 +184,7 @@ impl Supervisor {
 
     /// The timers behind descriptors of the processes.
     pub(super) fn running_descriptors(&mut self) -> Vec<(Holder, Info)> {
-        match self.uses_timer_descriptors {
+        match self.timers.descriptors_are_used {
             true => descriptors::running(&self.processes()),
             false => Vec::new(),
         }
@@ -204,12 +205,7 @@ impl Supervisor {
 
     /// Are timers of this process to be armed anew, or being so?
     pub(super) fn awaits(&self, process: Pid) -> bool {
-        self.jobs.concern(process) || self.is_awaited(process)
-    }
-
-    /// Is a thread of this process to arm its timers anew?
-    pub(super) fn is_awaited(&self, process: Pid) -> bool {
-        self.awaited.iter().any(|awaited| awaited.process == process)
+        self.jobs.concern(process) || self.timers.is_awaited(process)
     }
 
     /// Asks the threads of these processes to stop: the first that does arms the timers.
@@ -219,7 +215,7 @@ impl Supervisor {
         }
         self.has_new_state = true;
         let awaited = processes.iter().map(|process| Awaited { process: *process, change });
-        self.awaited.extend(awaited);
+        self.timers.awaited.extend(awaited);
         // Of each thread it must be known which process it belongs to.
         self.processes();
         self.ask(|_, state| {
@@ -234,11 +230,11 @@ impl Supervisor {
         tracee: Tracee,
         then: impl FnOnce(&mut Self) -> nix::Result<()> + 'static,
     ) -> nix::Result<bool> {
-        if self.awaited.is_empty() {
+        if self.timers.awaited.is_empty() {
             return Ok(false);
         }
         let Some(process) = self.process_of(tracee.0) else { return Ok(false) };
-        let first = self.awaited.iter().position(|awaited| awaited.process == process);
+        let first = self.timers.awaited.iter().position(|awaited| awaited.process == process);
         let Some(first) = first else { return Ok(false) };
         if self.lacks_image(process) {
             // It is on its way into the image, by which its thread makes calls.
@@ -247,13 +243,13 @@ impl Supervisor {
         let visit = Visit::new(tracee, self.layout.call())?;
         // From here on the process ends with the supervisor, and nobody arms them twice.
         self.tie(tracee, true)?;
-        let change = self.awaited.remove(first).change;
+        let change = self.timers.awaited.remove(first).change;
         self.write_state();
         let rearms = self.concerned_timers(process, &change).rearm(visit);
         let begun = self.begin_job(tracee, process, rearms, move |supervisor, rearmed| {
             let remembered = supervisor.remember_rearmed(tracee, rearmed);
             if !supervisor.awaits(process) {
-                supervisor.set_since.retain(|key| key.process != process);
+                supervisor.timers.forget_set_since(process);
             }
             remembered.and_then(|()| then(supervisor))
         });

@@ -1,12 +1,11 @@
 //! POSIX timers (`timer_create`) and the interval timer (`setitimer`, `alarm`): only
 //! their own process can set them, so one of its threads is made to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use eigentime_calls::{TIMER_ABSTIME, Timer};
 use eigentime_timeline::{Clock, ClockId, Nanos, PARKED, Pending, VirtualInstant};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
 use super::super::Supervisor;
 use super::super::jobs::complete;
@@ -14,82 +13,12 @@ use super::super::tracee::Tracee;
 use super::super::visit::Visit;
 use super::super::wait_restart::Recheck;
 use super::Rearm;
-use super::listed::{PosixTimer, posix_timers, timer_clock};
+use super::listed::{PosixTimer, posix_timers};
 use super::timer_calls::{Calls, Known, MICRO, Reading, read_times};
+use super::timers::{INTERVAL, TimerKey};
 use crate::arch::Registers;
 use crate::host;
 use crate::moved::{Left, Restored};
-
-/// A POSIX timer of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TimerKey {
-    #[serde(with = "crate::proc::number")]
-    pub process: Pid,
-    pub timer: i32,
-}
-
-/// POSIX timers that are armed for an instant of a wall clock. Nobody tells when a program deletes
-/// one, so those that are no more are left out whenever there are twice as many as there were then.
-#[derive(Debug)]
-pub struct WallTimers {
-    keys: HashSet<TimerKey>,
-    /// At how many it is looked which are left.
-    most: usize,
-}
-
-impl WallTimers {
-    /// So many are kept without a look.
-    const FEW: usize = 64;
-
-    fn insert(&mut self, key: TimerKey, is_left: impl Fn(TimerKey) -> bool) {
-        self.keys.insert(key);
-        if self.keys.len() > self.most {
-            self.keys.retain(|key| is_left(*key));
-            self.most = Self::FEW.max(2 * self.keys.len());
-        }
-    }
-
-    fn remove(&mut self, key: TimerKey) {
-        self.keys.remove(&key);
-    }
-
-    fn contains(&self, key: TimerKey) -> bool {
-        self.keys.contains(&key)
-    }
-
-    /// Takes in some that another has known.
-    pub fn extend(&mut self, keys: impl IntoIterator<Item = TimerKey>) {
-        self.keys.extend(keys);
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &TimerKey> {
-        self.keys.iter()
-    }
-
-    fn has_any_of(&self, process: Pid) -> bool {
-        self.keys.iter().any(|key| key.process == process)
-    }
-
-    fn retain(&mut self, is_kept: impl Fn(&TimerKey) -> bool) {
-        self.keys.retain(is_kept);
-    }
-}
-
-impl Default for WallTimers {
-    fn default() -> Self {
-        Self { keys: HashSet::new(), most: Self::FEW }
-    }
-}
-
-/// What stands for the interval timer, which has no number.
-const INTERVAL: i32 = -1;
-
-/// Is there still such a timer, as far as one can see?
-pub fn has_timer(key: TimerKey) -> bool {
-    let clock = timer_clock(key.process, key.timer);
-    key.timer == INTERVAL || clock.is_none_or(|clock| clock.is_some())
-}
 
 impl Supervisor {
     /// Remembers what the kernel does not tell of a POSIX timer: whether it is set to an
@@ -102,19 +31,15 @@ impl Supervisor {
     ) {
         let Some(process) = self.process_of(tracee.0) else { return };
         let key = TimerKey { process, timer: registers.arg(0) as i32 };
-        self.posix_timers.insert(process);
+        self.timers.have_posix([process]);
         self.note_setting(key);
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         let is_of_wall = absolute && clock.clock().is_some_and(Clock::is_wall);
-        if is_of_wall != self.wall_timers.contains(key) {
-            match is_of_wall {
-                true => self.wall_timers.insert(key, has_timer),
-                false => self.wall_timers.remove(key),
-            }
+        if self.timers.is_of_wall(key, is_of_wall) {
             // Before it is set.
             self.write_state();
         }
-        if let Some(line) = self.timer_line(key, clock) {
+        if let Some(line) = self.timers.line(key, clock) {
             let setting = || read_times(tracee, registers.arg(2), Nanos(1));
             self.remember_parked(key, line, absolute, setting);
         }
@@ -129,7 +54,7 @@ impl Supervisor {
     ) {
         let Some(process) = self.process_of(tracee.0) else { return };
         let key = TimerKey { process, timer: INTERVAL };
-        if self.interval_timers.insert(process) {
+        if self.timers.uses_interval(process) {
             // Before it is set: the kernel does not tell that it has been.
             self.write_state();
         }
@@ -169,49 +94,13 @@ impl Supervisor {
             idle.timer_is_set(key.process);
         }
         if self.awaits(key.process) {
-            self.set_since.insert(key);
+            self.timers.is_set_since(key);
         }
-    }
-
-    /// Forgets the timers of a process that has ended.
-    pub(in super::super) fn forget_timers(&mut self, process: Pid) {
-        self.forget_posix_timers(process);
-        self.interval_timers.remove(&process);
-        self.awaited.retain(|awaited| awaited.process != process);
-        self.set_since.retain(|key| key.process != process);
-        self.settings.remove(&TimerKey { process, timer: INTERVAL });
     }
 
     fn remember_setting(&mut self, key: TimerKey, line: Clock, setting: Option<Pending>) {
         self.has_new_state = true;
-        match setting {
-            Some(setting) => self.settings.insert(key, (line, setting)),
-            None => self.settings.remove(&key),
-        };
-    }
-
-    /// Forgets the timers that a process loses when it starts another program.
-    pub(in super::super) fn forget_posix_timers(&mut self, process: Pid) {
-        self.posix_timers.remove(&process);
-        self.wall_timers.retain(|key| key.process != process);
-        self.settings.retain(|key, _| key.process != process || key.timer == INTERVAL);
-    }
-
-    /// The clock on which the kernel keeps a POSIX timer: spans of a wall clock are
-    /// counted by the monotonic one.
-    pub(in super::super) fn timer_line(&self, key: TimerKey, clock: ClockId) -> Option<Clock> {
-        match clock.clock()? {
-            clock if clock.is_wall() && !self.wall_timers.contains(key) => Some(Clock::Monotonic),
-            clock => Some(clock),
-        }
-    }
-
-    /// Does a process have timers that a change concerns?
-    pub(super) fn has_timers(&self, process: Pid, change: &Rearm) -> bool {
-        if change.wall_only {
-            return self.wall_timers.has_any_of(process);
-        }
-        self.interval_timers.contains(&process) || self.posix_timers.contains(&process)
+        self.timers.remember(key, line, setting);
     }
 
     /// Makes a thread, which is stopped outside of any call, arm the timers of its process anew; the
@@ -259,25 +148,18 @@ impl Supervisor {
     /// The timers of a process that a change concerns.
     pub(super) fn concerned_timers(&mut self, process: Pid, change: &Rearm) -> Concerned {
         let timers = posix_timers(process);
-        let is_left = |key: &TimerKey| {
-            key.process != process
-                || key.timer == INTERVAL
-                || timers.iter().any(|timer| timer.id == key.timer)
-        };
-        self.settings.retain(|key, _| is_left(key));
-        let known = |timer| {
-            let last = self.settings.get(&TimerKey { process, timer }).map(|(_, last)| *last);
-            Known { last, read: None }
-        };
+        self.timers.retain_settings(process, |id| timers.iter().any(|timer| timer.id == id));
+        let known =
+            |timer| Known { last: self.timers.setting(TimerKey { process, timer }), read: None };
         let is_concerned = |timer, line| {
-            change.concerns(line) && !self.set_since.contains(&TimerKey { process, timer })
+            change.concerns(line) && !self.timers.was_set_since(TimerKey { process, timer })
         };
         let posix = timers.into_iter().filter_map(|timer| {
-            let line = self.timer_line(TimerKey { process, timer: timer.id }, timer.clock)?;
+            let line = self.timers.line(TimerKey { process, timer: timer.id }, timer.clock)?;
             is_concerned(timer.id, line).then(|| (timer, line, known(timer.id)))
         });
         let posix = posix.collect();
-        let has_interval = self.interval_timers.contains(&process);
+        let has_interval = self.timers.has_interval(process);
         let interval =
             (has_interval && is_concerned(INTERVAL, Clock::Monotonic)).then(|| known(INTERVAL));
         Concerned { process, change: *change, posix, interval }
@@ -314,11 +196,9 @@ impl Concerned {
     /// Arms them anew, by a thread of the process.
     pub async fn rearm(self, visit: Visit) -> Rearmed {
         let (mut calls, mut settings) = (Calls::new(visit), Vec::new());
-        let called = match self.rearm_by(&mut calls, &mut settings).await {
-            Ok(()) => calls.visit.end().await,
-            Err(error) => Err(error),
-        };
-        Rearmed { settings, called }
+        let rearmed = self.rearm_by(&mut calls, &mut settings).await;
+        let ended = calls.visit.end().await;
+        Rearmed { settings, called: rearmed.and(ended) }
     }
 
     /// The POSIX timers, those first that are due first.
@@ -352,29 +232,5 @@ impl Concerned {
             settings.push((TimerKey { process, timer: INTERVAL }, Clock::Monotonic, now));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timers_that_were_deleted_are_forgotten() {
-        let mut timers = WallTimers::default();
-        let key = |timer| TimerKey { process: Pid::from_raw(7), timer };
-        // Three stay, all others are deleted before the next is set.
-        for timer in 0..10_000 {
-            timers.insert(key(timer), |other| other.timer < 3 || other.timer == timer);
-            assert!(timers.keys.len() <= WallTimers::FEW);
-        }
-        assert!((0..3).all(|timer| timers.contains(key(timer))) && timers.contains(key(9_999)));
-        // Of a thousand that stay, none is forgotten.
-        for timer in 20_000..21_000 {
-            timers.insert(key(timer), |other| other.timer >= 20_000);
-        }
-        assert!((20_000..21_000).all(|timer| timers.contains(key(timer))));
-        timers.retain(|key| key.process != Pid::from_raw(7));
-        assert!(!timers.has_any_of(Pid::from_raw(7)));
     }
 }

@@ -26,7 +26,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::Supervisor;
-use super::tracee::Tracee;
+use super::tracee::{IS_FROZEN, Tracee};
 use crate::arch::{Registers, SYSCALL_LENGTH};
 use crate::control::Coverage;
 use arch::{STUB_LENGTH, STUB_RETURN};
@@ -79,7 +79,11 @@ pub enum Unsound {
 
 impl From<Errno> for Unsound {
     fn from(error: Errno) -> Self {
-        if error == Errno::ESRCH { Self::Gone } else { Self::Refused }
+        match error {
+            Errno::ESRCH => Self::Gone,
+            IS_FROZEN => Self::Busy,
+            _ => Self::Refused,
+        }
     }
 }
 
