@@ -1,17 +1,18 @@
-//! Compiles the program that the kernel runs, `bpf/timer.c`, by clang: it is embedded in the probe.
+//! Compiles the BPF program `bpf/timer.c` with clang, to be embedded in the probe.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Names of clang, the one of choice first. Distributions install old and new ones side by side.
+/// Names of clang, the preferred one first. Distributions install old and new versions side by
+/// side.
 const CLANGS: [&str; 12] = [
     "clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
     "clang-15", "clang-14", "clang-13", "clang-12",
 ];
 
-/// For the processor of the kernel's virtual machine as Linux 5.15 knows it; with type information
-/// (`-g`), by which the kernel finds the timer in its map; without the place of the build.
+/// For the kernel's BPF virtual machine as of Linux 5.15; with type information (`-g`), with which
+/// the kernel finds the timer in its map; without the build directory.
 const OPTIONS: [&str; 9] = [
     "-target",
     "bpf",
@@ -43,7 +44,7 @@ fn main() {
     }
 }
 
-/// The compiler to use: `$CLANG`, or the first one there is that can compile for BPF.
+/// The compiler to use: `$CLANG`, or the first one found that can compile for BPF.
 fn clang() -> String {
     if let Some(given) = env::var("CLANG").ok().filter(|it| !it.is_empty()) {
         return given;

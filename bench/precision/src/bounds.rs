@@ -1,4 +1,4 @@
-//! By how much clocks go too fast, and whether ours keeps the bounds that it states.
+//! How much clocks run too fast, and whether ours keeps its stated bounds.
 
 use std::error::Error;
 
@@ -38,9 +38,9 @@ pub struct Options {
 #[derive(Serialize)]
 struct Rate {
     clock: &'static str,
-    /// How much too fast it is.
+    /// How much too fast it runs.
     ppm: f64,
-    /// How far that can be off, from the brackets at both ends.
+    /// The error of that, from the brackets at both ends.
     ppm_error: f64,
 }
 
@@ -51,13 +51,13 @@ struct Readings {
     readings: Vec<Judged>,
 }
 
-/// Gaps below this are spun through: no sleep is so short.
+/// Gaps below this are spun: no sleep is so short.
 const SHORTEST_SLEEP: u64 = 60_000;
 
 /// Prints the rate of each clock, and our clock's readings.
 ///
 /// # Errors
-/// When the CPU is not there, or nobody reads the records.
+/// When the CPU is unavailable, or the output is closed.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     if let Some(cpu) = options.cpu {
         kernel::pin(cpu)?;
@@ -100,7 +100,7 @@ fn readings(options: &Options, end: u64) -> Vec<Judged> {
             break;
         }
     }
-    // The rates are of the whole time.
+    // The rates cover the whole time.
     kernel::nanosleep_until(end);
     readings
 }

@@ -1,13 +1,13 @@
-//! The clocks whose rates are compared: each as nanoseconds since it was first asked.
+//! The clocks whose rates are compared: each as nanoseconds since its first reading.
 
 use eigentime_clock::{Clock, Instant};
 use eigentime_measure::bracket::narrowest;
 
 use crate::{counter, kernel};
 
-/// A clock, by what it says has passed.
+/// A clock and its elapsed time.
 pub struct Subject {
-    /// As the harness knows it.
+    /// Its name in the harness.
     pub name: &'static str,
     elapsed: Box<dyn Fn() -> u64>,
 }
@@ -15,7 +15,7 @@ pub struct Subject {
 /// A clock beside CLOCK_MONOTONIC at one instant, in nanoseconds.
 #[derive(Clone, Copy)]
 pub struct Anchor {
-    /// What the clock says has passed.
+    /// The clock's elapsed time.
     pub shown: u64,
     /// CLOCK_MONOTONIC, in the middle of the bracket.
     pub kernel: u64,
@@ -23,7 +23,7 @@ pub struct Anchor {
     pub width: u64,
 }
 
-/// Of this many tries the one with the shortest bracket counts.
+/// The number of tries, of which the one with the narrowest bracket is used.
 const TRIES: usize = 200;
 
 impl Subject {
@@ -31,7 +31,7 @@ impl Subject {
         Self { name, elapsed: Box::new(elapsed) }
     }
 
-    /// The clock and the kernel's, now.
+    /// The clock and the kernel's now.
     pub fn anchor(&self) -> Anchor {
         let shown = || {
             let shown = (self.elapsed)();
@@ -44,7 +44,7 @@ impl Subject {
     }
 }
 
-/// Ours and the peers, each started by this call.
+/// Ours and its peers, each started by this call.
 pub fn subjects() -> Vec<Subject> {
     let clock = Clock::system();
     let first = clock.monotonic(clock.now_ordered());

@@ -1,4 +1,4 @@
-//! The processor's counter, read bare: what all clocks of user space are made of.
+//! The raw processor counter, on which all user space clocks are built.
 
 use eigentime_measure::bracket::narrowest;
 
@@ -9,7 +9,7 @@ use crate::kernel;
 pub fn bare() -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: RDTSC has no preconditions in user space; Linux leaves it permitted.
+        // SAFETY: RDTSC has no preconditions in user space; Linux permits it by default.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
     #[cfg(target_arch = "aarch64")]
@@ -23,7 +23,7 @@ pub fn bare() -> u64 {
     }
 }
 
-/// The counter, after all that precedes it in the program.
+/// The counter, read after everything before it in the program.
 #[inline(always)]
 pub fn fenced() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -33,13 +33,13 @@ pub fn fenced() -> u64 {
     }
     #[cfg(target_arch = "aarch64")]
     {
-        // SAFETY: a barrier for instructions, without operands.
+        // SAFETY: an instruction barrier without operands.
         unsafe { core::arch::asm!("isb", options(nostack)) };
     }
     bare()
 }
 
-/// The counter by RDTSCP, which waits for what precedes it; the fenced one elsewhere.
+/// The counter through RDTSCP, which waits for preceding instructions; elsewhere the fenced one.
 #[inline(always)]
 pub fn with_processor() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -63,7 +63,7 @@ pub struct Pair {
     pub nanos: u64,
 }
 
-/// Of this many tries the one with the shortest bracket counts.
+/// The number of tries, of which the one with the narrowest bracket is used.
 const TRIES: usize = 200;
 
 impl Pair {
@@ -74,15 +74,15 @@ impl Pair {
     }
 }
 
-/// Turns ticks into nanoseconds of CLOCK_MONOTONIC: over a measurement, from its ends, so that no
-/// calibration of any clock that is measured has a part in it.
+/// Converts ticks into nanoseconds of CLOCK_MONOTONIC: over a measurement, from its ends, so that
+/// it does not depend on the calibration of any measured clock.
 #[derive(Clone, Copy)]
 pub struct Scale {
     nanos_per_tick: f64,
 }
 
 impl Scale {
-    /// From two readings that lie apart.
+    /// From two readings at a distance.
     pub fn between(begin: Pair, end: Pair) -> Self {
         let ticks = end.ticks.saturating_sub(begin.ticks).max(1);
         Self { nanos_per_tick: (end.nanos - begin.nanos) as f64 / ticks as f64 }

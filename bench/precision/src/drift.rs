@@ -1,4 +1,4 @@
-//! How far clocks come away from the kernel's in a long time.
+//! How far clocks drift from the kernel's over a long time.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,26 +22,26 @@ pub struct Options {
     interval: f64,
 }
 
-/// What is seen at one look.
+/// The observations of one look.
 #[derive(Serialize)]
 struct Look {
-    /// Seconds since the first.
+    /// Seconds since the first look.
     seconds: f64,
     /// How far each clock is ahead of CLOCK_MONOTONIC since the first look, in nanoseconds.
     ahead: BTreeMap<&'static str, i64>,
-    /// The longest bracket among them, in nanoseconds: how well that is known.
+    /// The widest bracket among them, in nanoseconds: the uncertainty.
     width: u64,
     /// Our reading, taken before anything else at this look.
     reading: Judged,
-    /// Whether our reading kept its bound, as far as the bracket can tell.
+    /// Whether our reading kept its bound, as far as the bracket shows.
     held: bool,
     trust: String,
 }
 
-/// Prints what is seen at each look.
+/// Prints the observations of each look.
 ///
 /// # Errors
-/// When nobody reads the records.
+/// When the output is closed.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let clock = Clock::system();
     let subjects = clocks::subjects();

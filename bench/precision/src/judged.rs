@@ -1,4 +1,4 @@
-//! Readings of our clock, held against the kernel's.
+//! Readings of our clock, compared with the kernel's.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -7,23 +7,23 @@ use serde::Serialize;
 
 use crate::kernel;
 
-/// What the kernel says about a reading, in nanoseconds.
+/// The comparison of a reading with the kernel's clock, in nanoseconds.
 ///
-/// All readings are in order, so that the truth at ours lies within a bracket.
+/// All readings are in order, so the truth at ours lies within a bracket.
 #[derive(Serialize)]
 pub struct Judged {
-    /// At least so wrong it is: the distance to the nearer end of the bracket, 0 within.
+    /// The minimum error: the distance to the nearer end of the bracket, 0 within.
     pub least: u64,
-    /// At most so wrong it is: the distance to the farther end of the bracket.
+    /// The maximum error: the distance to the farther end of the bracket.
     pub most: u64,
-    /// The bound that was stated; none if it is unbounded.
+    /// The stated bound; none if it is unbounded.
     pub bound: Option<u64>,
-    /// How long the bracket is.
+    /// The width of the bracket.
     pub width: u64,
 }
 
 impl Judged {
-    /// A reading, now, between two of the kernel's.
+    /// A reading between two of the kernel's.
     pub fn now(clock: &Clock) -> Self {
         let before = kernel::monotonic();
         let reading = clock.read_ordered();
@@ -40,8 +40,8 @@ impl Judged {
         Self::of(before, nanos(shown), after, reading.wall_error.within().map(nanos))
     }
 
-    /// Two readings, now, around one of the kernel's: a bracket half as wide, since it is of one
-    /// call that is timed and not of two.
+    /// Two readings around one of the kernel's: a bracket half as wide, since only one call is
+    /// timed instead of two.
     pub fn around(clock: &Clock) -> [Self; 2] {
         let before = clock.now_ordered();
         let kernel = kernel::monotonic();
@@ -63,7 +63,7 @@ impl Judged {
         }
     }
 
-    /// Whether the bracket does not prove that the bound was broken.
+    /// Whether the bracket does not prove a violation of the bound.
     pub fn held(&self) -> bool {
         self.bound.is_some_and(|bound| self.least <= bound)
     }

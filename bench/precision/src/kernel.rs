@@ -1,23 +1,23 @@
-//! The few calls of the kernel that are measured, or used to measure, as safe functions.
+//! The kernel calls that are measured, or used to measure, as safe functions.
 //!
-//! They go through the C library, as those of most programs do.
+//! They go through the C library, as in most programs.
 
 use std::io;
 use std::mem::size_of;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// CLOCK_MONOTONIC in nanoseconds, through the vDSO: the clock that judges all others here.
+/// CLOCK_MONOTONIC in nanoseconds, through the vDSO: the reference for all others here.
 #[inline(always)]
 pub fn monotonic() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Any clock of the kernel's, in nanoseconds.
+/// Any kernel clock, in nanoseconds.
 #[inline(always)]
 pub fn clock(id: libc::clockid_t) -> u64 {
     let mut time = timespec(0);
-    // SAFETY: `time` is a timespec that the call may write.
+    // SAFETY: the call may write to `time`, a timespec.
     unsafe { libc::clock_gettime(id, &raw mut time) };
     time.tv_sec as u64 * NANOS_PER_SECOND + time.tv_nsec as u64
 }
@@ -29,7 +29,7 @@ pub fn thread_cpu() -> u64 {
 
 /// `nanosleep`, relative.
 pub fn nanosleep(nanos: u64) {
-    // SAFETY: the time is ours to read; no remainder is asked for.
+    // SAFETY: the time is valid to read; the rest is not requested.
     unsafe { libc::nanosleep(&timespec(nanos), std::ptr::null_mut()) };
 }
 
@@ -56,9 +56,9 @@ pub fn usleep(nanos: u64) {
 pub struct Timerfd(libc::c_int);
 
 impl Timerfd {
-    /// A disarmed one on CLOCK_MONOTONIC.
+    /// A disarmed timer on CLOCK_MONOTONIC.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: takes numbers, and the descriptor that comes back is ours.
+        // SAFETY: it takes numbers, and the returned descriptor is owned here.
         let descriptor = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
         if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(descriptor)) }
     }
@@ -74,7 +74,7 @@ impl Timerfd {
         self.set(libc::TFD_TIMER_ABSTIME, start, period);
     }
 
-    /// Waits until it has fired: how many times since the last wait.
+    /// Waits until it has fired: the number of times since the last wait.
     pub fn wait(&self) -> u64 {
         let mut fired = 0_u64;
         // SAFETY: reads eight bytes into eight bytes.
@@ -85,14 +85,14 @@ impl Timerfd {
     fn set(&self, flags: libc::c_int, value: u64, interval: u64) {
         let setting =
             libc::itimerspec { it_interval: timespec(interval), it_value: timespec(value) };
-        // SAFETY: the setting is ours to read; the old one is not asked for.
+        // SAFETY: the setting is valid to read; the old one is not requested.
         unsafe { libc::timerfd_settime(self.0, flags, &setting, std::ptr::null_mut()) };
     }
 }
 
 impl Drop for Timerfd {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is ours, and nobody uses it after this.
+        // SAFETY: the descriptor is owned here and not used afterwards.
         unsafe { libc::close(self.0) };
     }
 }
@@ -103,22 +103,22 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(said(io::ErrorKind::InvalidInput.into()));
     }
-    // SAFETY: a set of CPUs is plain bits; the macros write into it alone.
+    // SAFETY: a set of CPUs is plain bits; the macros write only into it.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
         set
     };
-    // SAFETY: the set is ours and as large as it is said to be.
+    // SAFETY: the set is valid, with the stated size.
     succeeded(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) })
         .map_err(said)
 }
 
-/// Keeps the calling thread off one CPU, if there is another that it may run on: where there is
-/// none, it disturbs what runs there.
+/// Keeps the calling thread off one CPU, if it may run on another: otherwise it disturbs what runs
+/// there.
 pub fn leave(cpu: usize) {
-    // SAFETY: a set of CPUs is plain bits; the macros and the calls write into it alone, and the
-    // calls are told how large it is.
+    // SAFETY: a set of CPUs is plain bits; the macros and the calls write only into it, and the
+    // calls are given its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if cpu >= libc::CPU_SETSIZE as usize
@@ -127,14 +127,14 @@ pub fn leave(cpu: usize) {
             return;
         }
         libc::CPU_CLR(cpu, &mut set);
-        // With no CPU left it fails, and everything stays as it is.
+        // With no CPU left it fails, and nothing changes.
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
     }
 }
 
 /// Lets the calling thread run on all CPUs.
 pub fn everywhere() -> io::Result<()> {
-    // SAFETY: a set of CPUs is plain bits, of which all may be set, and as large as it is said to be.
+    // SAFETY: a set of CPUs is plain bits, all of which may be set, with the stated size.
     succeeded(unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         (0..libc::CPU_SETSIZE as usize).for_each(|cpu| libc::CPU_SET(cpu, &mut set));
@@ -142,17 +142,17 @@ pub fn everywhere() -> io::Result<()> {
     })
 }
 
-/// Makes the calling thread one of SCHED_FIFO.
+/// Makes the calling thread a SCHED_FIFO thread.
 pub fn realtime(priority: i32) -> io::Result<()> {
-    // Some C libraries have more in it, which this policy does not use.
-    // SAFETY: the structure is plain numbers.
+    // Some C libraries have more in it, which this policy does not use. SAFETY: the structure is
+    // plain numbers.
     let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
     parameter.sched_priority = priority;
-    // SAFETY: the parameter is ours to read.
+    // SAFETY: the parameter is valid to read.
     succeeded(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) })
 }
 
-/// Makes the calling thread one of SCHED_DEADLINE, on any processor.
+/// Makes the calling thread a SCHED_DEADLINE thread, on any processor.
 pub fn deadline(runtime: u64, period: u64) -> io::Result<()> {
     /// As in sched_setattr(2).
     #[repr(C)]
@@ -177,12 +177,12 @@ pub fn deadline(runtime: u64, period: u64) -> io::Result<()> {
         deadline: period,
         period,
     };
-    // SAFETY: the attributes are as the kernel lays them out, and ours to read.
+    // SAFETY: the attributes have the kernel's layout, and are valid to read.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     succeeded(result as libc::c_int)
 }
 
-/// How often the calling thread was taken off its CPU while it wanted to run.
+/// The number of involuntary context switches of the calling thread.
 pub fn involuntary_switches() -> u64 {
     // SAFETY: the structure is plain numbers, and the call may write all of it.
     let usage = unsafe {
@@ -193,7 +193,7 @@ pub fn involuntary_switches() -> u64 {
     usage.ru_nivcsw as u64
 }
 
-/// Takes all capabilities from the calling thread, and only from it, as an ordinary user's.
+/// Removes all capabilities from the calling thread only, as for an ordinary user.
 pub fn give_up_privileges() -> io::Result<()> {
     #[repr(C)]
     struct Header {
@@ -203,20 +203,20 @@ pub fn give_up_privileges() -> io::Result<()> {
     // _LINUX_CAPABILITY_VERSION_3: two sets of three words, see capset(2).
     let header = Header { version: 0x2008_0522, pid: 0 };
     let none = [0_u32; 6];
-    // SAFETY: both structures are as the kernel lays them out, and ours to read.
+    // SAFETY: both structures have the kernel's layout, and are valid to read.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
     succeeded(result as libc::c_int)
 }
 
-/// Has the kernel end this process when its parent has ended.
+/// Makes the kernel end this process when its parent has ended.
 pub fn end_with_parent() -> io::Result<()> {
-    // SAFETY: takes numbers.
+    // SAFETY: it takes numbers.
     succeeded(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })
 }
 
-/// Lets the kernel drop what it keeps of a file in memory.
+/// Lets the kernel drop a file's pages from memory.
 pub fn forget_cached(file: libc::c_int) {
-    // SAFETY: takes numbers; on a descriptor that is none it does nothing.
+    // SAFETY: it takes numbers; on an invalid descriptor it does nothing.
     unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 

@@ -1,5 +1,5 @@
-//! What keeps the machine busy while something else is measured: one process, ended by whoever
-//! started it, and by the kernel if that one ends first.
+//! A load that keeps the machine busy during a measurement: one process, ended by the one that
+//! started it, or by the kernel if that ends first.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions, remove_file};
@@ -35,16 +35,16 @@ enum Kind {
     Io,
 }
 
-/// What is written before it is waited for, and how often until the file begins anew.
+/// The bytes written before waiting for the disk, and the number of such chunks in the file.
 const CHUNK: usize = 1 << 20;
 const CHUNKS: usize = 16;
 /// Bytes in a datagram.
 const DATAGRAM: usize = 1_024;
 
-/// Goes on for ever.
+/// Runs forever.
 ///
 /// # Errors
-/// When the file or the sockets cannot be had.
+/// When the file or the sockets are unavailable.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     kernel::end_with_parent()?;
     kernel::pin(options.cpu)?;
@@ -53,7 +53,7 @@ pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         Kind::Io => {
             let file = nameless(options)?;
             let (sender, receiver) = sockets()?;
-            // Both have the CPU from this thread.
+            // Both inherit the CPU from this thread.
             thread::spawn(move || send(&sender));
             thread::spawn(move || receive(&receiver));
             write_for_ever(file)?;
@@ -100,7 +100,7 @@ fn sockets() -> std::io::Result<(UdpSocket, UdpSocket)> {
 }
 
 fn send(sender: &UdpSocket) {
-    // What the receiver is too slow for is lost, as it is with datagrams.
+    // Datagrams that the receiver is too slow for are lost.
     while sender.send(&[0; DATAGRAM]).is_ok() {}
 }
 

@@ -1,7 +1,7 @@
 //! Measures Eigentime's clock, sleeps and events beside their peers.
 //!
-//! Each command prints records, one JSON object on each line, with raw samples; what is made of
-//! them is the harness's business (`bench/eigenbench`).
+//! Each command prints records, one JSON object per line, with raw samples; the harness
+//! (`bench/eigenbench`) evaluates them.
 
 mod bounds;
 mod clocks;

@@ -27,8 +27,8 @@ pub struct Options {
     wall: bool,
 }
 
-/// How far it has come: it pauses as soon as its standard input is closed, and from its second
-/// step on until a time, whatever happens to it.
+/// Its progress: it pauses as soon as its standard input is closed, and from its second step on
+/// until a given time, whatever happens to it.
 #[derive(Serialize)]
 struct Step {
     step: &'static str,
@@ -46,13 +46,13 @@ const PAIRS: usize = 10;
 const WALL_READINGS: usize = 2 * PAIRS + 1;
 const WARM_UP: Duration = Duration::from_secs(2);
 const WARM_UP_GAP: Duration = Duration::from_millis(10);
-/// Readers are left alone if it is below 100 ms.
+/// Readers do no upkeep if it is below 100 ms.
 const UPKEEP: Duration = Duration::from_millis(50);
 
 /// Prints when it is ready to pause and when it does, and the readings after the pause.
 ///
 /// # Errors
-/// When the thread cannot be started, or nobody reads the records.
+/// When the thread cannot be started, or the output is closed.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let clock = Clock::system();
     let first = clock.now();

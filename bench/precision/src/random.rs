@@ -1,10 +1,10 @@
-//! Numbers that need not be good, only without a period that a clock could have too.
+//! Random numbers of modest quality, but without a period that a clock could share.
 
 /// Splitmix64 (Steele, Lea, Flood 2014).
 pub struct Random(u64);
 
 impl Random {
-    /// Begins anywhere; the same seed gives the same numbers.
+    /// Any seed is valid; the same seed gives the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,7 +18,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `low` to `high`, each magnitude as likely as any other.
+    /// A number from `low` to `high`, with every magnitude equally likely.
     pub fn magnitude(&mut self, low: f64, high: f64) -> f64 {
         let share = (self.bits() >> 11) as f64 / (1_u64 << 53) as f64;
         low * (high / low).powf(share)

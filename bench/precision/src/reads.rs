@@ -1,4 +1,4 @@
-//! What a reading costs: short batches, by each clock in turn, many times over.
+//! The cost of a reading: short batches, with each clock in turn, many times.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -24,15 +24,15 @@ pub struct Options {
     readings: u32,
 }
 
-/// What one clock's readings cost.
+/// The cost of one clock's readings.
 #[derive(Serialize)]
 struct Record {
     clock: &'static str,
-    /// Nanoseconds for one reading, by batch.
+    /// Nanoseconds per reading, by batch.
     nanos: Vec<f64>,
 }
 
-/// A name, and how many ticks so many readings take.
+/// A name, and a function that returns the ticks of a number of readings.
 struct Reader {
     name: &'static str,
     batch: Box<dyn Fn(u32) -> u64>,
@@ -41,7 +41,7 @@ struct Reader {
 /// Prints a record for each clock.
 ///
 /// # Errors
-/// When the CPU is not there, or nobody reads the records.
+/// When the CPU is unavailable, or the output is closed.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     kernel::pin(options.cpu)?;
     let readers = readers();
@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Made for each clock anew, so that its reading is inlined as in a user's program.
+/// Instantiated for each clock, so that its reading is inlined as in a user's program.
 fn reader<T>(name: &'static str, read: impl Fn() -> T + 'static) -> Reader {
     let batch = move |readings| {
         let begin = counter::fenced();
@@ -108,7 +108,7 @@ fn readers() -> Vec<Reader> {
         reader("std", std::time::Instant::now),
         reader("vdso", || kernel::clock(libc::CLOCK_MONOTONIC)),
         reader("vdso-coarse", || kernel::clock(libc::CLOCK_MONOTONIC_COARSE)),
-        // The same again: how far it is from the first is how far noise goes.
+        // The same again: its distance from the first shows the noise.
         reader("counter-again", counter::bare),
     ]
 }

@@ -1,4 +1,4 @@
-//! How results leave the program: an object on each line.
+//! The output of results: one object per line.
 
 use std::io::{self, Write, stdout};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Writes one record.
 ///
 /// # Errors
-/// When nobody reads them any more.
+/// When the output is closed.
 pub fn write(record: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(record)?;
     line.push(b'\n');

@@ -1,9 +1,9 @@
-//! The bandwidth that a path still carries, measured from end to end.
+//! End-to-end measurement of the available bandwidth of a path.
 //!
-//! - [`train`]: trains of probe packets, and what they say.
-//! - [`methods`]: how the available bandwidth is found from them.
-//! - [`session`]: two hosts that have agreed on measuring, and what goes over the network.
-//! - [`series`]: estimates that follow each other.
+//! - [`train`]: trains of probe packets, and their evaluation.
+//! - [`methods`]: estimation of the available bandwidth from trains.
+//! - [`session`]: two hosts that have agreed on measuring, and the network protocol.
+//! - [`series`]: consecutive estimates.
 
 pub mod methods;
 pub mod series;

@@ -1,14 +1,14 @@
-//! Estimates that follow each other.
+//! Consecutive estimates.
 
 use serde::Serialize;
 
 use crate::methods::{Estimate, Found};
 use crate::units::BitRate;
 
-/// How much the newest counts, as in Yaz: 0.3 follows a change within some five estimates.
+/// The weight of the newest estimate, as in Yaz: 0.3 follows a change within some five estimates.
 const NEWEST: f64 = 0.3;
 
-/// An exponentially weighted moving average of what was available.
+/// An exponentially weighted moving average of the available bandwidth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Smoothed(Option<BitRate>);

@@ -6,53 +6,53 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Bits in a second: of whole IP packets, with their headers, without the frames around them.
+/// Bits per second: of whole IP packets, including their headers, without link-layer framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BitRate(f64);
 
-/// The units of rates, and what each is in bits per second.
+/// The units of rates, in bits per second.
 const UNITS: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
 
 impl BitRate {
-    /// No bits at all.
+    /// A rate of zero.
     pub const ZERO: Self = Self(0.0);
 
-    /// So many bits in a second.
+    /// A rate in bits per second.
     ///
     /// # Panics
-    /// If that is no number, or below zero.
+    /// If it is NaN or negative.
     #[must_use]
     pub fn per_second(bits: f64) -> Self {
         assert!(bits >= 0.0 && bits.is_finite(), "a rate of {bits} bits per second");
         Self(bits)
     }
 
-    /// So many millions of bits in a second.
+    /// A rate in megabits per second.
     #[must_use]
     pub fn mega(bits: f64) -> Self {
         Self::per_second(bits * 1e6)
     }
 
-    /// The rate of so many bytes in so much time, in nanoseconds.
+    /// The rate of this many bytes in this time, in nanoseconds.
     #[must_use]
     pub fn of(bytes: f64, ns: f64) -> Self {
         Self::per_second(bytes * 8e9 / ns)
     }
 
-    /// Bits in a second.
+    /// Bits per second.
     #[must_use]
     pub fn bits(self) -> f64 {
         self.0
     }
 
-    /// How long so many bytes take at this rate, in nanoseconds; for ever at none.
+    /// The time for this many bytes at this rate, in nanoseconds; infinite at zero.
     #[must_use]
     pub fn ns_of(self, bytes: f64) -> f64 {
         bytes * 8e9 / self.0
     }
 
-    /// How many bytes there are in so much time.
+    /// The number of bytes in this time.
     #[must_use]
     pub fn bytes_in(self, time: Duration) -> f64 {
         self.0 * time.as_secs_f64() / 8.0
@@ -60,9 +60,9 @@ impl BitRate {
 }
 
 impl fmt::Display for BitRate {
-    /// With three or four digits that count: "299.3 Mbit/s", "8.912 Gbit/s".
+    /// Formats with three or four significant digits: "299.3 Mbit/s", "8.912 Gbit/s".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What four digits round up to a unit is of that.
+        // A rate that four digits round up to a unit uses that unit.
         let unit = UNITS.iter().find(|(_, one)| self.0 >= *one * 0.999_95);
         let (name, one) = unit.copied().unwrap_or(("", 1.0));
         let number = self.0 / one;
@@ -75,7 +75,7 @@ impl fmt::Display for BitRate {
     }
 }
 
-/// A rate that cannot be read.
+/// A rate that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no bit rate: write bits per second as a number with k, M or G, such as 300M, 1.5G or \

@@ -1,4 +1,4 @@
-//! Reading the clock, and what instants mean.
+//! Reading the clock, and the meaning of instants.
 
 use std::time::Duration;
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn there_and_back() {
         let start = eigentime_now();
-        // The rate may be refined between two calls: in the first moments by some ten ppm.
+        // The rate may be refined between two calls: at first by some ten ppm.
         for away in [1_000_000, -1_000_000] {
             let back = eigentime_between(start, eigentime_add(start, away));
             assert!((back - away).abs() < 1000, "{away} came back as {back}");
@@ -182,7 +182,7 @@ mod tests {
         for ns in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX] {
             let there = eigentime_add(now, ns);
             assert_eq!(there.cmp(&now), ns.cmp(&0), "{ns}");
-            // Whatever comes of it, it comes.
+            // Any result is fine.
             let instant = eigentime_from_monotonic(ns);
             eigentime_from_wall(ns);
             eigentime_to_wall(instant);

@@ -1,4 +1,4 @@
-//! What a ticker delivers.
+//! The events of a ticker.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::size_of;
@@ -136,7 +136,7 @@ unsafe impl Growing for eigentime_event_options {
     const FIRST: usize = 64;
 }
 
-// SAFETY: numbers and pointers that can be null.
+// SAFETY: numbers and nullable pointers.
 unsafe impl Options for eigentime_event_options {}
 
 // SAFETY: the size is first.
@@ -145,7 +145,7 @@ unsafe impl Growing for eigentime_event_statistics {
     const FIRST: usize = 112;
 }
 
-/// What belongs to a callback, until it is released.
+/// The state of a callback, until it is released.
 struct Callback {
     call: unsafe extern "C" fn(*const eigentime_tick, *mut c_void),
     user: User,
@@ -162,7 +162,7 @@ unsafe impl Send for User {}
 impl Drop for User {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the caller's function, with what it is to be given, once.
+            // SAFETY: the caller's function, with its argument, once.
             unsafe { release(self.pointer) };
         }
     }
@@ -179,7 +179,7 @@ impl Callback {
             missed: tick.missed,
             stolen_ns: nanos::signed(tick.stolen),
         };
-        // SAFETY: the caller's function, with what it is to be given.
+        // SAFETY: the caller's function, with its argument.
         unsafe { (self.call)(&raw const tick, self.user.pointer) }
     }
 }
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn eigentime_ticker_add(
     whole(|| {
         // SAFETY: the caller's struct.
         let known = unsafe { take_known(options) }?;
-        // From here on it is released, whatever happens.
+        // From here on it is released in any case.
         let user = User { pointer: known.user, release: known.release };
         // SAFETY: the caller's struct.
         unsafe { check_unknown(options) }?;

@@ -1,9 +1,9 @@
-//! Structs that can get more members without breaking programs that were compiled before.
+//! Structs that can get more members without breaking programs compiled before.
 //!
-//! Each begins with its size, as its caller knows it. The library leaves members alone that the
-//! caller has no room for, and takes members that the caller does not have for zero, which is
-//! what a later member has to have as its default. Members that only the caller knows have to be
-//! zero. This is how the kernel does it: see clone3(2) and sched_setattr(2).
+//! Each begins with its size, as its caller knows it. The library leaves members alone for which
+//! the caller has no room, and treats members that the caller does not have as zero, which must be
+//! the default of a later member. Members that only the caller knows must be zero. The kernel does
+//! the same: see clone3(2) and sched_setattr(2).
 
 use std::mem::{MaybeUninit, size_of};
 use std::ptr;
@@ -21,13 +21,13 @@ pub unsafe trait Growing: Copy {
     const FIRST: usize;
 }
 
-/// One that the caller fills.
+/// A struct that the caller fills.
 ///
 /// # Safety
-/// All bits are a value of it.
+/// Every bit pattern is a valid value.
 pub unsafe trait Options: Growing {}
 
-/// Fills the caller's struct, as far as it goes, and sets its size to what was filled.
+/// Fills the caller's struct, as far as it has room, and sets its size to what was filled.
 ///
 /// # Safety
 /// `to` is null or points to a struct that is as large as its first member says.
@@ -42,7 +42,7 @@ pub unsafe fn give<T: Growing>(value: &T, to: *mut T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the caller's struct; members that it lacks are zero.
+/// Reads the caller's struct; members that it lacks are zero.
 ///
 /// # Safety
 /// `from` is null or points to a struct that is as large as its first member says.
@@ -55,7 +55,7 @@ pub unsafe fn take<T: Options>(from: *const T) -> Result<T, Failure> {
     }
 }
 
-/// The same, whatever there is that only the caller knows.
+/// Like [`take`], ignoring members that only the caller knows.
 ///
 /// # Safety
 /// As for [`take`].
@@ -63,14 +63,15 @@ pub unsafe fn take_known<T: Options>(from: *const T) -> Result<T, Failure> {
     // SAFETY: the caller's promise.
     let size = unsafe { size_of_theirs(from) }?.min(size_of::<T>());
     let mut value = MaybeUninit::<T>::zeroed();
-    // SAFETY: as many bytes as both have, between different structs; and all bits are a value.
+    // SAFETY: as many bytes as both have, between different structs; and every bit pattern is
+    // valid.
     unsafe {
         ptr::copy_nonoverlapping(from.cast::<u8>(), value.as_mut_ptr().cast(), size);
         Ok(value.assume_init())
     }
 }
 
-/// Refuses what only the caller knows, unless it is zero.
+/// Rejects members that only the caller knows, unless they are zero.
 ///
 /// # Safety
 /// As for [`take`].
@@ -78,7 +79,7 @@ pub unsafe fn check_unknown<T: Options>(from: *const T) -> Result<(), Failure> {
     // SAFETY: the caller's promise.
     let size = unsafe { size_of_theirs(from) }?;
     let known = size_of::<T>();
-    // SAFETY: within what the caller says that it has.
+    // SAFETY: within the size given by the caller.
     let set = (known..size).find(|place| unsafe { from.cast::<u8>().add(*place).read() } != 0);
     set.map_or(Ok(()), |place| {
         Err(Failure::new(

@@ -1,4 +1,4 @@
-//! Things that C knows only by a pointer.
+//! Objects that C knows only by a pointer.
 
 use std::ptr;
 
@@ -10,7 +10,7 @@ fn none(name: &str) -> Failure {
     Failure::invalid(format_args!("no {name}: the pointer is null"))
 }
 
-/// Where a new one is to be put; null, until it is.
+/// The location for a new object; null until it is created.
 ///
 /// # Safety
 /// `place` is null, or a pointer can be written there.
@@ -20,19 +20,19 @@ pub unsafe fn place<'a, T>(place: *mut *mut T, name: &str) -> Result<&'a mut *mu
             "nowhere to put the {name}: the pointer to the pointer is null"
         )));
     }
-    // SAFETY: it can be written; what is there need not be a pointer yet.
+    // SAFETY: it can be written; its current value need not be a valid pointer.
     unsafe {
         place.write(ptr::null_mut());
         Ok(&mut *place)
     }
 }
 
-/// Gives one to the caller.
+/// Passes an object to the caller.
 pub fn put<T>(place: &mut *mut T, value: T) {
     *place = Box::into_raw(Box::new(value));
 }
 
-/// One that only the caller uses now.
+/// An object used only by the caller now.
 ///
 /// # Safety
 /// `handle` is null, or comes from [`put`], and nothing else uses it meanwhile.
@@ -41,7 +41,7 @@ pub unsafe fn used<'a, T>(handle: *mut T, name: &str) -> Result<&'a mut T, Failu
     unsafe { handle.as_mut() }.ok_or_else(|| none(name))
 }
 
-/// One that others may look at, too.
+/// An object that others may read, too.
 ///
 /// # Safety
 /// `handle` is null, or comes from [`put`], and nothing changes it meanwhile.
@@ -50,7 +50,7 @@ pub unsafe fn seen<'a, T>(handle: *const T, name: &str) -> Result<&'a T, Failure
     unsafe { handle.as_ref() }.ok_or_else(|| none(name))
 }
 
-/// Takes one back from the caller, and gives back what it has.
+/// Takes an object back from the caller and drops it.
 ///
 /// # Safety
 /// As for [`back`].
@@ -59,7 +59,7 @@ pub unsafe fn end<T>(handle: *mut T) {
     cancellation::put_off(|| drop(unsafe { back(handle) }));
 }
 
-/// Takes one back from the caller.
+/// Takes an object back from the caller.
 ///
 /// # Safety
 /// `handle` is null, or comes from [`put`], and nothing uses it any more.

@@ -1,11 +1,11 @@
 //! The functions of `eigentime.h`: [`eigentime_clock`] for C, and through `eigentime.hpp` for C++.
 //!
-//! What is written above a public item here is what the header says of it: `make header` writes
-//! `include/eigentime.h` anew, and `make lint` checks that it is current. So the items have the
-//! names that they have in C.
+//! The comment above a public item here is its comment in the header: `make header` regenerates
+//! `include/eigentime.h`, and `make lint` checks that it is current. So the items have their C
+//! names.
 //!
-//! Nothing here panics: in somebody else's program that would be the end of it. Arguments that make
-//! no sense come back as an [`eigentime_status`](status::eigentime_status), null among them.
+//! Nothing here panics, since that would end the caller's program. Invalid arguments, including
+//! null, return an [`eigentime_status`](status::eigentime_status).
 #![deny(missing_docs)]
 #![allow(
     non_camel_case_types,

@@ -1,4 +1,4 @@
-//! Times as C has them: 64-bit nanoseconds, with a sign where they are points or differences.
+//! Times in C: 64-bit nanoseconds, signed for points in time and differences.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,17 +6,17 @@ use eigentime_clock::ErrorBound;
 
 use crate::reading::EIGENTIME_UNBOUNDED;
 
-/// At most what fits, 292 years.
+/// Saturates at what fits, 292 years.
 pub fn signed(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// At most what fits and is not [`EIGENTIME_UNBOUNDED`], 584 years.
+/// Saturates at what fits and is not [`EIGENTIME_UNBOUNDED`], 584 years.
 pub fn unsigned(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX).min(EIGENTIME_UNBOUNDED - 1)
 }
 
-/// What is negative is nothing.
+/// Negative values become zero.
 pub fn duration(nanos: i64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }

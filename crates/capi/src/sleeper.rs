@@ -131,7 +131,7 @@ unsafe impl Growing for eigentime_sleeper_statistics {
     const FIRST: usize = 72;
 }
 
-/// The policy of these numbers, each of which is the default if it is negative.
+/// The policy with these values; a negative one selects its default.
 pub(crate) fn policy(quantile: f64, cpu: f64, max_guard_ns: i64) -> Policy {
     let default = Policy::default();
     Policy {
@@ -141,7 +141,7 @@ pub(crate) fn policy(quantile: f64, cpu: f64, max_guard_ns: i64) -> Policy {
     }
 }
 
-/// A priority, if one is asked for.
+/// The priority, if one is requested.
 pub(crate) fn priority(asked: i32) -> Result<Option<u8>, Failure> {
     match u8::try_from(asked) {
         Ok(0) => Ok(None),

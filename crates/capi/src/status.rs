@@ -1,4 +1,4 @@
-//! How a call ended, and what it says of a failure.
+//! The result of a call, and the message of a failure.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
@@ -34,7 +34,7 @@ pub enum eigentime_status {
 
 use eigentime_status::{EIGENTIME_INVALID, EIGENTIME_OK};
 
-/// A call that failed: of what kind, and the value, the reason and the way out, in a sentence.
+/// A failed call: its status, and a sentence with the value, the reason and the remedy.
 #[derive(Debug)]
 pub struct Failure {
     pub(crate) status: eigentime_status,
@@ -51,22 +51,22 @@ impl Failure {
     }
 }
 
-/// No message is longer: paths and reasons of the system come into some.
+/// The maximum message length: some contain paths and reasons from the system.
 const ROOM: usize = 1024;
 
 thread_local! {
     /// In place, so that a pointer to it never dangles while the thread lives, and nothing has to
-    /// be given back when it ends.
+    /// be freed when it ends.
     static LAST: UnsafeCell<[c_char; ROOM]> = const { UnsafeCell::new([0; ROOM]) };
 }
 
-/// The same of a call that makes or gives back what the system has: the thread is not cancelled in
-/// it.
+/// Like [`status`], for a call that creates or frees system resources: the thread is not cancelled
+/// in it.
 pub(crate) fn whole(call: impl FnOnce() -> Result<(), Failure>) -> eigentime_status {
     status(cancellation::put_off(call))
 }
 
-/// What a call returns; the message of a failure is kept for [`eigentime_last_error`].
+/// The return value of a call; the message of a failure is kept for [`eigentime_last_error`].
 pub(crate) fn status(result: Result<(), Failure>) -> eigentime_status {
     match result {
         Ok(()) => EIGENTIME_OK,
@@ -80,7 +80,7 @@ pub(crate) fn status(result: Result<(), Failure>) -> eigentime_status {
 /// Keeps a message for the thread.
 fn keep(message: &str) {
     let text = message.replace('\0', "?");
-    // SAFETY: it is this thread's, has this size, and nothing borrows it.
+    // SAFETY: it belongs to this thread, has this size, and nothing borrows it.
     LAST.with(|last| unsafe { text::fill(text, last.get().cast(), ROOM) });
 }
 

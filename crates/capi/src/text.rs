@@ -1,9 +1,9 @@
-//! Texts for the caller's buffers, as `snprintf` does it.
+//! Texts in the caller's buffers, in the manner of `snprintf`.
 
 use std::ffi::c_char;
 use std::fmt;
 
-/// Writes a text with its zero at the end, shortened if need be, and returns how long it is whole.
+/// Writes a text with its terminating zero, truncated if necessary, and returns its full length.
 ///
 /// # Safety
 /// `buffer` is null, or `size` bytes can be written there.
@@ -12,7 +12,7 @@ pub unsafe fn fill(text: impl fmt::Display, buffer: *mut c_char, size: usize) ->
     if let (false, Some(room)) = (buffer.is_null(), size.checked_sub(1)) {
         let whole = (0..=room.min(text.len())).rfind(|end| text.is_char_boundary(*end));
         let shown = &text.as_bytes()[..whole.unwrap_or(0)];
-        // SAFETY: at most `size - 1` bytes and the zero, into memory that is the caller's.
+        // SAFETY: at most `size - 1` bytes and the zero, into the caller's memory.
         unsafe {
             buffer.cast::<u8>().copy_from_nonoverlapping(shown.as_ptr(), shown.len());
             buffer.add(shown.len()).write(0);
@@ -21,7 +21,7 @@ pub unsafe fn fill(text: impl fmt::Display, buffer: *mut c_char, size: usize) ->
     text.len()
 }
 
-/// The same of a text that there may be.
+/// Like [`fill`], for an optional text.
 ///
 /// # Safety
 /// As for [`fill`].

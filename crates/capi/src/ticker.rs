@@ -14,7 +14,7 @@ use crate::{handle, nanos, text};
 /// A thread that delivers events on time. Many threads can use one.
 pub struct eigentime_ticker {
     ticker: Ticker,
-    /// For callbacks, which may add events while somebody else stops the ticker.
+    /// For callbacks, which may add events while another thread stops the ticker.
     pub(crate) adder: Adder,
 }
 
@@ -90,7 +90,8 @@ unsafe impl Growing for eigentime_ticker_statistics {
 
 impl eigentime_ticker_options {
     fn builder(self) -> Result<Builder, Failure> {
-        // A negative share is the default: here all of a processor, since that is what one is for.
+        // A negative share selects the default, here a whole processor, since that is what a ticker
+        // is for.
         let cpu = if self.cpu < 0.0 { 1.0 } else { self.cpu };
         let mut builder = Ticker::builder().policy(policy(self.quantile, cpu, self.max_guard_ns));
         if let Ok(shield) = u64::try_from(self.shield_ns) {
@@ -125,7 +126,7 @@ impl From<Error> for Failure {
             Error::Stopped | Error::Forked => EIGENTIME_ENDED,
             _ => EIGENTIME_INVALID,
         };
-        // What would help has other names in C.
+        // The remedies have other names in C.
         match error {
             Error::Full(events) => Self::new(
                 kind,

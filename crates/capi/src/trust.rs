@@ -1,4 +1,4 @@
-//! What the clock reads, and why.
+//! The source that the clock reads, and the reason.
 
 use std::ffi::c_char;
 

@@ -1,4 +1,4 @@
-//! The thread that keeps the clock in order.
+//! The thread that does the clock's upkeep.
 
 use std::io::ErrorKind;
 use std::time::Duration;

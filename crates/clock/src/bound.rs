@@ -1,12 +1,12 @@
 use std::fmt;
 use std::time::Duration;
 
-/// How far a reading can be from the clock that it is compared with.
+/// How far a reading can be from the clock it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorBound {
-    /// At most so far, before or after.
+    /// At most this far, before or after.
     Within(Duration),
-    /// Nothing is known: the kernel says that its clock is not synchronized.
+    /// Unknown: the kernel reports that its clock is not synchronized.
     Unbounded,
 }
 

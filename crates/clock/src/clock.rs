@@ -22,7 +22,7 @@ enum Source {
     Mock(Arc<State>),
 }
 
-/// An instant, what the kernel's clocks show at it, and how well that is known.
+/// An instant, the kernel's clocks at that instant, and their error bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The instant itself.
@@ -39,8 +39,7 @@ pub struct Reading {
     pub utc_error: ErrorBound,
 }
 
-/// One part in so many: the kernel lets its own error grow by 500 ppm (MAXFREQ in
-/// <linux/timex.h>).
+/// Inverse growth rate: the kernel lets its own error grow by 500 ppm (MAXFREQ in <linux/timex.h>).
 const UTC_GROWTH: u64 = 2000;
 
 impl Clock {
@@ -50,18 +49,18 @@ impl Clock {
         Self(Source::System)
     }
 
-    /// A clock that stands still, and what moves it.
+    /// A stopped clock and the handle that moves it.
     ///
-    /// Its instants are of its own scale: they cannot be compared with those of another clock, and
-    /// it is [`Clock::elapsed`] that knows how long ago one was, not [`Instant::elapsed`].
+    /// Its instants have a scale of their own and cannot be compared with those of another clock.
+    /// Use [`Clock::elapsed`], not [`Instant::elapsed`], for the time since one of them.
     #[must_use]
     pub fn mock() -> (Self, Mock) {
         let (state, mock) = Mock::new();
         (Self(Source::Mock(state)), mock)
     }
 
-    /// Now, read as cheaply as possible: the processor may carry it out a few nanoseconds before
-    /// what stands in front of it in the program, or after what stands behind it.
+    /// The current instant, read as cheaply as possible: the processor may execute the read a few
+    /// nanoseconds before preceding instructions or after following ones.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -71,7 +70,8 @@ impl Clock {
         }
     }
 
-    /// Now, after all that the program has done so far, and before all that it does next.
+    /// The current instant, read after everything before it in the program and before everything
+    /// after it.
     #[inline]
     #[must_use]
     pub fn now_ordered(&self) -> Instant {
@@ -81,25 +81,26 @@ impl Clock {
         }
     }
 
-    /// The kernel says that this instant has come, which matters where its clock was put back.
+    /// Records that the kernel reports this instant as reached, which matters if its clock was set
+    /// back.
     pub(crate) fn has_come(&self, instant: Instant) {
         if let Source::System = &self.0 {
             system::has_come(instant.as_ticks());
         }
     }
 
-    /// What CLOCK_MONOTONIC is at an instant, as far as is known: what the kernel waits by.
+    /// CLOCK_MONOTONIC at an instant, as far as is known: the time that kernel timers use.
     pub(crate) fn tracked(&self, instant: Instant) -> Duration {
         Duration::from_nanos(self.line().tracked_at(instant.as_ticks()))
     }
 
-    /// The instant at which CLOCK_MONOTONIC has come to this, as far as is known.
+    /// The instant at which CLOCK_MONOTONIC reaches this value, as far as is known.
     pub(crate) fn at_tracked(&self, monotonic: Duration) -> Instant {
         let nanos = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
         Instant::from_ticks(self.line().tracked_when(nanos))
     }
 
-    /// CLOCK_MONOTONIC by the kernel itself.
+    /// CLOCK_MONOTONIC, read from the kernel.
     pub(crate) fn kernel_now(&self) -> Duration {
         Duration::from_nanos(match &self.0 {
             Source::System => kernel::monotonic(),
@@ -107,12 +108,12 @@ impl Clock {
         })
     }
 
-    /// Whether instants are the processor's counter at the moment.
+    /// Whether instants currently come from the processor's counter.
     pub(crate) fn is_counting(&self) -> bool {
         matches!(self.0, Source::System) && system::is_counting()
     }
 
-    /// Now, without the upkeep that may be due: it is left to the next who has time.
+    /// The current instant, leaving any upkeep that is due to another reader.
     #[inline]
     pub(crate) fn now_in_haste(&self) -> Instant {
         Instant::from_ticks(match &self.0 {
@@ -121,7 +122,7 @@ impl Clock {
         })
     }
 
-    /// An instant of late, for next to nothing.
+    /// A recent instant, at almost no cost.
     #[inline]
     #[must_use]
     pub fn recent(&self) -> Instant {
@@ -131,13 +132,13 @@ impl Clock {
         })
     }
 
-    /// How long ago an instant was, by this clock.
+    /// The time since an instant, on this clock.
     #[must_use]
     pub fn elapsed(&self, since: Instant) -> Duration {
         self.now() - since
     }
 
-    /// The counter itself.
+    /// The raw counter.
     #[inline]
     #[must_use]
     pub fn raw(&self) -> u64 {
@@ -147,7 +148,7 @@ impl Clock {
         }
     }
 
-    /// The counter itself, in order.
+    /// The raw counter, read in program order.
     #[inline]
     #[must_use]
     pub fn raw_ordered(&self) -> u64 {
@@ -157,39 +158,39 @@ impl Clock {
         }
     }
 
-    /// Ticks in a second.
+    /// Ticks per second.
     #[must_use]
     pub fn frequency(&self) -> f64 {
         1e9 / self.line().rate.get()
     }
 
-    /// What CLOCK_MONOTONIC shows at an instant.
+    /// CLOCK_MONOTONIC at an instant.
     #[must_use]
     pub fn monotonic(&self, instant: Instant) -> Duration {
         Duration::from_nanos(self.line().at(instant.as_ticks()))
     }
 
-    /// What CLOCK_REALTIME shows at an instant.
+    /// CLOCK_REALTIME at an instant.
     #[must_use]
     pub fn wall(&self, instant: Instant) -> SystemTime {
         wall(&self.line_to_others(), instant)
     }
 
-    /// What CLOCK_BOOTTIME shows at an instant.
+    /// CLOCK_BOOTTIME at an instant.
     #[must_use]
     pub fn boottime(&self, instant: Instant) -> Duration {
         let line = self.line_to_others();
         Duration::from_nanos(line.at(instant.as_ticks()).saturating_add_signed(line.boot_ahead))
     }
 
-    /// The instant at which CLOCK_MONOTONIC shows this.
+    /// The instant at which CLOCK_MONOTONIC shows this value.
     #[must_use]
     pub fn at_monotonic(&self, monotonic: Duration) -> Instant {
         let nanos = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
         Instant::from_ticks(self.line().when(nanos))
     }
 
-    /// The instant at which CLOCK_REALTIME shows this, as the wall clock is set now.
+    /// The instant at which CLOCK_REALTIME shows this value, with the wall clock as it is set now.
     #[must_use]
     pub fn at_wall(&self, wall: SystemTime) -> Instant {
         let line = self.line_to_others();
@@ -209,26 +210,26 @@ impl Clock {
         wall_error(&self.line_to_others(), instant)
     }
 
-    /// How far [`Clock::wall`] of an instant can be from UTC: unbounded where the kernel's own
-    /// clock is not synchronized.
+    /// How far [`Clock::wall`] of an instant can be from UTC; unbounded if the kernel's clock is
+    /// not synchronized.
     #[must_use]
     pub fn utc_error(&self, instant: Instant) -> ErrorBound {
         utc_error(&self.line_to_utc(), instant)
     }
 
-    /// Now, with all that is known of it; unordered, like [`Clock::now`].
+    /// The current instant with its clock values and bounds; unordered, like [`Clock::now`].
     #[must_use]
     pub fn read(&self) -> Reading {
         self.reading(self.now())
     }
 
-    /// Now, with all that is known of it; ordered, like [`Clock::now_ordered`].
+    /// The current instant with its clock values and bounds; ordered, like [`Clock::now_ordered`].
     #[must_use]
     pub fn read_ordered(&self) -> Reading {
         self.reading(self.now_ordered())
     }
 
-    /// All that is known of an instant.
+    /// The clock values and error bounds of an instant.
     #[must_use]
     pub fn reading(&self, instant: Instant) -> Reading {
         let line = self.line_to_utc();
@@ -242,7 +243,7 @@ impl Clock {
         }
     }
 
-    /// What the clock reads, and why.
+    /// The source that the clock reads, and the reason.
     #[must_use]
     pub fn trust(&self) -> Trust {
         match &self.0 {
@@ -251,14 +252,14 @@ impl Clock {
         }
     }
 
-    /// Compares the clock with the kernel's now, rather than when it is due.
+    /// Compares the clock with the kernel's now instead of when it is next due.
     pub fn upkeep(&self) {
         if let Source::System = &self.0 {
             system::upkeep();
         }
     }
 
-    /// The same for a wait, which makes no system calls for it where the process is
+    /// Like [`Clock::upkeep`], for waits: makes no system calls if the process is
     /// [confined](Clock::confine).
     pub(crate) fn routine(&self) {
         if let Source::System = &self.0 {
@@ -266,22 +267,22 @@ impl Clock {
         }
     }
 
-    /// Says that this process makes, or will make, none but the most necessary system calls (under
-    /// a seccomp filter, say): from now on the clock makes none but `clock_gettime` while it is
-    /// read, and leaves it to [`Clock::upkeep`] and [`Clock::trust`] to ask whether the kernel still
-    /// keeps time by the counter, and how far its clock is from UTC.
+    /// Declares that this process makes, or will make, only essential system calls (under a seccomp
+    /// filter, for example). From now on reading the clock makes no system call except
+    /// `clock_gettime`; [`Clock::upkeep`] and [`Clock::trust`] ask whether the kernel still uses
+    /// the counter as its clocksource, and how far its clock is from UTC.
     pub fn confine(&self) {
         if let Source::System = &self.0 {
             system::confine();
         }
     }
 
-    /// Compares the counters of all pairs of processors that this thread may run on, for so long
-    /// each: no reading on one may be behind an earlier one on the other. If one is, the counter is
-    /// no longer trusted. It takes two threads, which run on the two processors for that time.
+    /// Compares the counters of all pairs of processors that this thread may run on, each pair for
+    /// this long: no reading on one may be behind an earlier one on the other. If one is, the
+    /// counter is no longer trusted. Two threads run on the two processors meanwhile.
     ///
     /// # Errors
-    /// When the threads cannot be started or may not run where they should.
+    /// When the threads cannot be started or cannot run on their processors.
     pub fn check_warp(&self, each: Duration) -> Result<Warp, WarpError> {
         let warp = warp::all_pairs(each)?;
         if let (Source::System, true) = (&self.0, warp.backwards > 0) {
@@ -290,7 +291,7 @@ impl Clock {
         Ok(warp)
     }
 
-    /// Lets a mock show this instant, unless it is past it; other clocks move by themselves.
+    /// Advances a mock to this instant unless it is already past it. Has no effect on other clocks.
     pub(crate) fn skip_to(&self, instant: Instant) -> bool {
         match &self.0 {
             Source::System => false,

@@ -1,85 +1,84 @@
 //! How the line follows the kernel's clock: by its slope, never by a step.
 //!
-//! From time to time the counter is compared with CLOCK_MONOTONIC. The slope between the oldest
-//! and the newest comparison that are of one rate is the counter's; what the line is off by goes
-//! into the slope of the time to come. The error that is stated for a reading is the sum of
+//! The counter is compared with CLOCK_MONOTONIC from time to time. The slope between the oldest and
+//! the newest comparison at the same rate is the counter's; the line's offset is corrected through
+//! its future slope. The error stated for a reading is the sum of
 //!
-//! - what of the correction is still outstanding at it, and the half width of the bracket that
-//!   says so;
-//! - for each tick since the comparison: the uncertainty of the slope, which is that of two brackets over the
-//!   time between them, and what the kernel may change its own rate by, which is one unit of its
-//!   multiplier, or as much as it has been seen to do lately.
+//! - the correction still outstanding at it, and the half width of the bracket that measured it;
+//! - for each tick since the comparison: the uncertainty of the slope (that of two brackets over
+//!   the time between them), and the change that the kernel may make to its own rate (one unit of
+//!   its multiplier, or as much as it has recently been seen to change).
 //!
-//! No system call and no allocation is made here, and all zeroes is a valid state: that of a
+//! Nothing here makes a system call or allocates, and all zeroes is a valid state: that of a
 //! process that was just forked.
 
 use crate::kernel::Sample;
 use crate::line::{Line, ONE, Slope};
 
-/// Comparisons that are kept: the slope is measured over so many intervals.
+/// The number of comparisons kept, over which the slope is measured.
 const SAMPLES: usize = 16;
 
-/// What the kernel's rate may be off by from its mean. Its clocksource's multiplier has about 23
-/// bits, of which it changes the last to stay on course (`timekeeping_adjust`).
+/// The deviation of the kernel's rate from its mean. Its clocksource's multiplier has about 23
+/// bits, and the kernel toggles the last one to stay on course (`timekeeping_adjust`).
 const DITHER: f64 = 2e-7;
 
-/// The fastest that CLOCK_MONOTONIC is led by NTP and `adjtime` together, and as much again: 500 ppm
-/// each (MAXFREQ and MAX_TICKADJ in <linux/timex.h>). Who sets the length of the tick instead
-/// (ADJ_TICK) can lead it by a tenth, which is a jump to us.
+/// Twice the fastest slew of CLOCK_MONOTONIC by NTP and `adjtime` together: 500 ppm each (MAXFREQ
+/// and MAX_TICKADJ in <linux/timex.h>). Setting the tick length instead (ADJ_TICK) can slew it by a
+/// tenth, which is treated as a jump.
 const FASTEST_SLEW: f64 = 2e-3;
 
-/// What a line may miss by, in nanoseconds: readings are whole ones.
+/// The rounding error of a line, in nanoseconds: readings are whole nanoseconds.
 const ROUNDING: u64 = 1;
 
-/// A line that was not off by more than this did not jump.
+/// A line off by no more than this did not jump, in nanoseconds.
 const SMALLEST_JUMP: u64 = 2_000;
 
-/// The part of a change of rate that is still reckoned with at the next comparison: the half of it
-/// after two seconds.
+/// The part of a rate change still assumed at the next comparison: half of it remains after two
+/// seconds.
 const MEMORY: f64 = 0.97;
 
-/// A change is seen by its mean over an interval, in the middle of which it may have come; and what
-/// it led to is being corrected while the next one comes.
+/// A change shows as the mean over an interval and may have come in the middle of it; its effect is
+/// still being corrected while the next change comes.
 const UNSEEN: f64 = 2.0;
 
-/// After so many intervals without a comparison, its mean rate need not be that of now.
+/// After this many intervals without a comparison, the mean rate may not be the current one.
 const PAUSE: f64 = 2.0;
 
-/// The first interval between two comparisons, in nanoseconds; each is twice the one before.
+/// The first interval between two comparisons, in nanoseconds; each is twice the previous one.
 const SHORTEST: u64 = 1_000_000;
 
-/// The longest. A slew that begins is noticed after so long.
+/// The longest interval, in nanoseconds, after which a new slew is noticed.
 const LONGEST: u64 = 100_000_000;
 
-/// CLOCK_MONOTONIC is where no slew can have led it: the machine was suspended or moved, or the
+/// CLOCK_MONOTONIC is where no slew can have taken it: the machine was suspended or moved, or the
 /// counter changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jumped {
-    /// What the line is ahead of the kernel's clock, in nanoseconds.
+    /// How far the line is ahead of the kernel's clock, in nanoseconds.
     pub ahead: i64,
 }
 
-/// What is remembered of the comparisons.
+/// The remembered comparisons and what follows from them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Discipline {
     samples: [Sample; SAMPLES],
     count: usize,
     interval: u64,
-    /// By how much the kernel has changed its rate lately.
+    /// How much the kernel has recently changed its rate.
     changes: f64,
-    /// By how much it can have changed its rate in a pause, as far as comparisons show.
+    /// How much it can have changed its rate in a pause, as far as comparisons show.
     unproved: f64,
-    /// By how much the kernel says that it leads its clock, if it was asked.
+    /// The steering that the kernel reports for its clock, if it was asked.
     steering: f64,
     is_steered: bool,
-    /// The highest rate that was certainly exceeded, and the lowest that certainly was not: where
-    /// the first is above the second, the rate has varied.
+    /// The highest rate that was certainly exceeded, and the lowest that certainly was not: if the
+    /// first is above the second, the rate has varied.
     above: f64,
     below: f64,
 }
 
-/// A slope and how far it can be off.
+/// A slope and its error.
 #[derive(Clone, Copy)]
 struct Rate {
     nanos_per_tick: f64,
@@ -100,7 +99,7 @@ impl Discipline {
         below: 0.0,
     };
 
-    /// The first line, from two comparisons; none if the counter did not move as a counter does.
+    /// The first line, from two comparisons; none if the counter did not move plausibly.
     pub fn begin(&mut self, first: Sample, second: Sample) -> Option<Line> {
         *self = Self::NEW;
         self.remember(first);
@@ -110,8 +109,8 @@ impl Discipline {
         Some(self.draw(&base.from(second.ticks, second.nanos), &second, rate))
     }
 
-    /// The kernel says that it leads its clock by so much, as a part of its rate. When that has
-    /// changed since it was last asked, no mean over that time tells.
+    /// Records the kernel's reported steering, as a part of its clock's rate. If it changed since
+    /// it was last asked, the mean over that time is useless.
     pub fn steer(&mut self, steering: f64) {
         let change = (steering - self.steering).abs();
         if self.is_steered && change > 0.0 {
@@ -144,12 +143,12 @@ impl Discipline {
                 self.unproved.min(change + unclear)
             };
             if seen > DITHER {
-                // What is older is of another rate.
+                // Older samples have another rate.
                 self.count = 1;
                 self.changes = self.changes.max(UNSEEN * seen);
             }
         }
-        // Comparisons that somebody asks for in between say where the clock is, but not how fast.
+        // Comparisons requested in between give the clock's position but not its rate.
         if self.count < 2 || sample.nanos.saturating_sub(last.nanos) >= self.interval / 2 {
             self.remember(sample);
         }
@@ -165,8 +164,8 @@ impl Discipline {
         line.rate.ticks(self.interval).unwrap_or(u64::MAX)
     }
 
-    /// The line from a comparison on. Who reads it takes it [`Line::after`] the old one from a
-    /// count on that nobody has read yet.
+    /// The line that starts at a comparison. Readers take it [`Line::after`] the old one from a
+    /// count that has not been read yet.
     fn draw(&mut self, old: &Line, sample: &Sample, rate: Rate) -> Line {
         self.above = self.above.max(rate.nanos_per_tick * (1.0 - rate.relative_error));
         let highest = rate.nanos_per_tick * (1.0 + rate.relative_error);
@@ -189,7 +188,7 @@ impl Discipline {
         tracking.after(old, sample.ticks)
     }
 
-    /// The newest sample is the first.
+    /// Stores the newest sample first.
     fn remember(&mut self, sample: Sample) {
         self.interval = (self.interval * 2).clamp(SHORTEST, LONGEST);
         self.samples.copy_within(0..SAMPLES - 1, 1);
@@ -197,7 +196,7 @@ impl Discipline {
         self.count = (self.count + 1).min(SAMPLES);
     }
 
-    /// From the oldest sample to this one.
+    /// The rate from the oldest sample to this one.
     fn rate(&self, newest: &Sample) -> Option<Rate> {
         between(self.samples.get(self.count.checked_sub(1)?)?, newest)
     }
@@ -208,7 +207,7 @@ fn between(older: &Sample, newer: &Sample) -> Option<Rate> {
     let nanos = newer.nanos.checked_sub(older.nanos).filter(|nanos| *nanos > 0)? as f64;
     let nanos_per_tick = nanos / ticks;
     let unclear = (older.half_width + newer.half_width) as f64 * nanos_per_tick + 2.0;
-    // What a slope has room for.
+    // The range that a slope can represent.
     (1e-3..1e3)
         .contains(&nanos_per_tick)
         .then_some(Rate { nanos_per_tick, relative_error: unclear / nanos })
@@ -222,10 +221,10 @@ mod tests {
 
     const SECOND: f64 = 1e9;
 
-    /// A kernel's clock over a counter, and brackets around its readings.
+    /// A kernel clock over a counter, and brackets around its readings.
     struct Kernel {
         hertz: f64,
-        /// What CLOCK_MONOTONIC is at a time: with slews, not steps.
+        /// CLOCK_MONOTONIC at a time: with slews, not steps.
         slew: fn(f64) -> f64,
     }
 
@@ -238,7 +237,7 @@ mod tests {
             5e12 + time + (self.slew)(time)
         }
 
-        /// A comparison whose kernel part was at `place` of the bracket: 0 to 1.
+        /// A comparison whose kernel reading was at `place` of the bracket: 0 to 1.
         fn sample(&self, time: f64, width: f64, place: f64) -> Sample {
             let start = time - width * place;
             let (first, last) = (self.ticks(start), self.ticks(start + width));
@@ -259,7 +258,7 @@ mod tests {
         line.at(kernel.ticks(time)) as f64 - kernel.nanos(time)
     }
 
-    /// A tick and the rounding of two conversions.
+    /// One tick and the rounding of two conversions.
     const CONVERTED: f64 = 3.0;
 
     proptest! {
@@ -281,7 +280,7 @@ mod tests {
                 }
                 time += pause;
                 line = discipline.follow(&line, kernel.sample(time, width, place)).unwrap();
-                // The past is as good as its bound, too.
+                // Past readings keep their bound, too.
                 let error = line.error_at(kernel.ticks(time / 2.0)) as f64;
                 prop_assert!(off(&line, &kernel, time / 2.0).abs() <= error + CONVERTED);
             }
@@ -305,8 +304,8 @@ mod tests {
         }
     }
 
-    /// Compares every 100 ms for so many seconds; the worst error, and the worst one in relation
-    /// to its bound, of readings in between after a start of two seconds.
+    /// Compares every 100 ms for this many seconds. Returns the worst error, and the worst error
+    /// relative to its bound, of readings in between, after a start of two seconds.
     fn watch(kernel: &Kernel, seconds: u32) -> (f64, f64) {
         let mut discipline = Discipline::NEW;
         let mut line = kernel.begun(&mut discipline);
@@ -351,12 +350,12 @@ mod tests {
             }
             line = discipline.follow(&line, kernel.sample(time, 45.0, 0.5)).unwrap();
         }
-        // Nobody can know of it before the first comparison after it.
+        // This cannot be known before the first comparison after it.
         assert!(outside.iter().all(|step| *step == 101), "outside at {outside:?}");
         assert!(off(&line, &kernel, 30.0 * SECOND).abs() < 45.0);
     }
 
-    /// What the first calibration was off by is corrected within a pause, in which nobody reads.
+    /// The error of the first calibration is corrected within a pause without readings.
     #[test]
     fn the_first_reading_after_a_pause_is_as_good_as_its_comparison() {
         let kernel = Kernel { hertz: 2.6e9, slew: |_| 0.0 };
@@ -374,8 +373,8 @@ mod tests {
         }
     }
 
-    /// Whether readings after a pause of two seconds are within their bounds, in which the kernel
-    /// began to slew by 200 ppm, where the first comparison was so good.
+    /// Whether readings stay within their bounds after a pause of two seconds in which the kernel
+    /// began to slew by 200 ppm, given the precision of the first comparison.
     fn holds_after(slew: fn(f64) -> f64, bracket: f64, is_told: bool) -> bool {
         let kernel = Kernel { hertz: 2.6e9, slew };
         let mut discipline = Discipline::NEW;
@@ -403,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_slew_in_a_pause_is_reckoned_with_after_a_poor_start() {
-        // Its mean shows half of it at least, but less than what the first comparison was off by.
+        // Its mean shows at least half of it, but less than the error of the first comparison.
         let slews = [
             |time: f64| (time - 0.2 * SECOND).max(0.0) * 200e-6,
             |time: f64| (time - 0.9 * SECOND).max(0.0) * 200e-6,

@@ -4,24 +4,24 @@ use std::time::Duration;
 use crate::line::Slope;
 use crate::{mock, system};
 
-/// An instant: one 64-bit count of ticks, from which seconds are made only when somebody asks.
+/// An instant: one 64-bit tick count, converted to seconds only on request.
 ///
-/// It is used like [`std::time::Instant`]: a difference is a [`Duration`], and what would be
-/// negative is zero. All instants of a process are of one scale and can be compared, whatever
-/// the clock reads at the moment; but not with those of a [`Mock`](crate::Mock), whose ticks are
-/// nanoseconds. In another process the same count means something else.
+/// It is used like [`std::time::Instant`]: a difference is a [`Duration`], and a negative one is
+/// zero. All instants of a process have one scale and can be compared, whatever the clock currently
+/// reads, except with those of a [`Mock`](crate::Mock), whose ticks are nanoseconds. In another
+/// process the same count has another meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// Now, by the process's clock; see [`Clock::now`](crate::Clock::now).
+    /// The current instant of the process's clock; see [`Clock::now`](crate::Clock::now).
     #[inline]
     #[must_use]
     pub fn now() -> Self {
         Self(system::now())
     }
 
-    /// Now, not before what the program has done so far and not after what it does next; see
+    /// The current instant, ordered with the rest of the program; see
     /// [`Clock::now_ordered`](crate::Clock::now_ordered).
     #[inline]
     #[must_use]
@@ -36,50 +36,50 @@ impl Instant {
         Self(ticks)
     }
 
-    /// The count, which is a number of the process's own.
+    /// The count, which is meaningful only in this process.
     #[inline]
     #[must_use]
     pub const fn as_ticks(self) -> u64 {
         self.0
     }
 
-    /// How long ago it was, by the process's clock; zero for one of a mock, whose clock has
+    /// The time since this instant on the process's clock; zero for one of a mock, whose clock has
     /// [`Clock::elapsed`](crate::Clock::elapsed).
     #[must_use]
     pub fn elapsed(self) -> Duration {
         if mock::marks(self.0) {
-            // A mock is read through its `Clock`: nobody else knows what it shows.
+            // A mock is read through its `Clock`; its time is not known here.
             return Duration::ZERO;
         }
         Self::now() - self
     }
 
-    /// From `earlier` to this one; zero if `earlier` is later.
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub fn duration_since(self, earlier: Self) -> Duration {
         self.checked_duration_since(earlier).unwrap_or_default()
     }
 
-    /// From `earlier` to this one; zero if `earlier` is later.
+    /// The time from `earlier` to this instant; zero if `earlier` is later.
     #[must_use]
     pub fn saturating_duration_since(self, earlier: Self) -> Duration {
         self.duration_since(earlier)
     }
 
-    /// From `earlier` to this one, unless `earlier` is later.
+    /// The time from `earlier` to this instant, or `None` if `earlier` is later.
     #[must_use]
     pub fn checked_duration_since(self, earlier: Self) -> Option<Duration> {
         let ticks = self.0.checked_sub(earlier.0)?;
         Some(Duration::from_nanos(self.scale().nanos(ticks)))
     }
 
-    /// So much later, unless that is beyond what 64 bits count.
+    /// This instant plus a duration, or `None` beyond the 64-bit range.
     #[must_use]
     pub fn checked_add(self, duration: Duration) -> Option<Self> {
         self.moved(duration, u64::checked_add)
     }
 
-    /// So much earlier, unless that is before the count began.
+    /// This instant minus a duration, or `None` before the count began.
     #[must_use]
     pub fn checked_sub(self, duration: Duration) -> Option<Self> {
         self.moved(duration, u64::checked_sub)
@@ -91,7 +91,7 @@ impl Instant {
         (mock::marks(there) == mock::marks(self.0)).then_some(Self(there))
     }
 
-    /// The last instant of the same clock, which stands for what is beyond it.
+    /// The last instant of the same clock, which stands for anything beyond it.
     pub(crate) const fn last(self) -> Self {
         Self(self.0 | !mock::MARK)
     }
@@ -105,7 +105,7 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     /// # Panics
-    /// When the sum is beyond what 64 bits count.
+    /// If the sum exceeds the 64-bit range.
     fn add(self, duration: Duration) -> Self {
         self.checked_add(duration).expect("the instant is beyond what can be counted")
     }
@@ -121,7 +121,7 @@ impl Sub<Duration> for Instant {
     type Output = Self;
 
     /// # Panics
-    /// When the difference is before the count began.
+    /// If the difference is before the count began.
     fn sub(self, duration: Duration) -> Self {
         self.checked_sub(duration).expect("the instant is before the first that can be counted")
     }

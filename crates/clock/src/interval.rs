@@ -1,4 +1,4 @@
-/// A quantity that is known to lie between two values, both included.
+/// A quantity known to lie between two values, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     pub low: i64,
@@ -16,7 +16,7 @@ impl Interval {
         (self.high.saturating_sub(self.low) as u64).div_ceil(2)
     }
 
-    /// What is in both, if anything is.
+    /// The intersection, if any.
     pub fn and(self, other: Self) -> Option<Self> {
         let both = Self { low: self.low.max(other.low), high: self.high.min(other.high) };
         (both.low <= both.high).then_some(both)

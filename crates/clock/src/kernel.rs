@@ -1,7 +1,6 @@
-//! The kernel's clocks, and how the counter is compared with them.
+//! The kernel's clocks, and their comparison with the counter.
 //!
-//! They are read through the vDSO and not through the C library, which somebody may have put
-//! something in front of.
+//! They are read through the vDSO rather than the C library, whose functions may be interposed.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -9,32 +8,33 @@ use crate::counter;
 use crate::interval::Interval;
 use crate::line::Slope;
 
-/// Brackets of which the narrowest is taken: one in a few is widened by an interrupt.
+/// Brackets per comparison, of which the narrowest is used: one in a few is widened by an
+/// interrupt.
 const BRACKETS: usize = 7;
 
-/// The counter and a clock at one moment.
+/// The counter and a clock at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sample {
     /// The middle of the bracket.
     pub ticks: u64,
-    /// The clock in the bracket.
+    /// The clock reading inside the bracket.
     pub nanos: u64,
     /// From the middle of the bracket to its ends, in ticks.
     pub half_width: u64,
 }
 
 impl Sample {
-    /// Nothing was compared.
+    /// The value before any comparison.
     pub const ZERO: Self = Self { ticks: 0, nanos: 0, half_width: 0 };
 
-    /// How far the comparison can be off, in nanoseconds: the clock gives whole ones.
+    /// The error of the comparison, in nanoseconds; the clock has a resolution of one.
     pub const fn error(&self, rate: Slope) -> u64 {
         rate.nanos(self.half_width) + 1
     }
 }
 
-/// Nanoseconds of a clock; those before its zero are none.
+/// A clock in nanoseconds; times before its zero read as zero.
 pub fn nanos(clock: ClockId) -> u64 {
     u64::try_from(signed_nanos(clock)).unwrap_or(0)
 }
@@ -62,7 +62,7 @@ fn bracket(clock: ClockId) -> Sample {
     let nanos = nanos(clock);
     let after = counter::read_ordered();
     let width = after.saturating_sub(before);
-    // The counter gives whole ticks, too, which may be longer than what lies between them.
+    // The counter also has whole ticks, which may be longer than the interval between the readings.
     Sample { ticks: before + width / 2, nanos, half_width: width.div_ceil(2) + 1 }
 }
 

@@ -1,15 +1,15 @@
-//! A value of a few words that many read while one writes.
+//! A value of a few words with many readers and one writer.
 //!
-//! There are two copies; the low bit of a sequence number says which one is to be read, and the
-//! writer writes the other. So a reader never waits for a writer, not even a signal handler that
-//! has interrupted it, nor a child that was forked in the middle of it (as in the kernel's
-//! `seqcount_latch`, which is for readers in NMIs). It only reads again if a whole value was
-//! written meanwhile and another begun.
+//! There are two copies. The low bit of a sequence number says which one to read, and the writer
+//! writes the other. So a reader never waits for a writer, not even a signal handler that has
+//! interrupted it or a child forked in the middle of a write (as in the kernel's `seqcount_latch`,
+//! which serves readers in NMIs). It retries only if one value was completely written and another
+//! begun meanwhile.
 //!
 //! The upper half of the sequence number counts readers that have announced themselves, so that a
-//! writer can write on condition that nobody has done so since it looked.
+//! writer can write on condition that none has done so since it looked.
 
-// Those of the standard library or, in tests/latch.rs, those of loom.
+// From the standard library or, in tests/latch.rs, from loom.
 use super::atomic::{AtomicU64, Ordering, fence};
 
 /// A value of `N` words that can be read at any time.
@@ -23,16 +23,16 @@ pub struct Latch<const N: usize> {
 /// One reader that has announced itself.
 const READER: u64 = 1 << 32;
 
-/// Of the sequence number, what counts writes.
+/// The part of the sequence number that counts writes.
 const WRITES: u64 = READER - 1;
 
 impl<const N: usize> Latch<N> {
-    /// A latch of its parts, both copies being equal.
+    /// A latch built from its parts; both copies must be equal.
     pub const fn new(sequence: AtomicU64, copies: [[AtomicU64; N]; 2]) -> Self {
         Self { sequence, copies }
     }
 
-    /// The value that was written last.
+    /// The most recently written value.
     #[inline]
     pub fn read(&self) -> [u64; N] {
         loop {
@@ -40,8 +40,8 @@ impl<const N: usize> Latch<N> {
             let sequence = self.sequence.load(Ordering::Acquire);
             let copy = &self.copies[(sequence & 1) as usize];
             let words = std::array::from_fn(|word| copy[word].load(Ordering::Relaxed));
-            // Pairs with the fence in `write`: if a word is of the write after next, so is the
-            // sequence that is read now.
+            // Pairs with the fence in `write`: if a word belongs to the write after next, so does
+            // the sequence number read now.
             fence(Ordering::Acquire);
             if (self.sequence.load(Ordering::Relaxed) ^ sequence) & WRITES == 0 {
                 return words;
@@ -49,14 +49,14 @@ impl<const N: usize> Latch<N> {
         }
     }
 
-    /// Announces a reader: what it reads from now on is a value that no [`Latch::write_if`] will
-    /// replace which looked before.
+    /// Announces a reader: no [`Latch::write_if`] that looked before will replace what it reads
+    /// from now on.
     pub fn announce(&self) {
-        // Pairs with `seen` and `write_if`: what was stored before is seen by who sees this.
+        // Pairs with `seen` and `write_if`: whoever sees this sees all earlier stores.
         self.sequence.fetch_add(READER, Ordering::AcqRel);
     }
 
-    /// What has been written and announced so far.
+    /// The writes and announcements so far.
     pub fn seen(&self) -> u64 {
         self.sequence.load(Ordering::Acquire)
     }
@@ -77,10 +77,10 @@ impl<const N: usize> Latch<N> {
         self.sequence.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Puts a value where it will be read after the next write.
+    /// Stores a value where it will be read after the next write.
     fn prepare(&self, words: &[u64; N]) {
         let sequence = self.sequence.load(Ordering::Relaxed);
-        // Pairs with the fence in `read`: who sees a word of this write sees `sequence`, too.
+        // Pairs with the fence in `read`: whoever sees a word of this write sees `sequence`, too.
         fence(Ordering::Release);
         for (place, word) in self.copies[((sequence + 1) & 1) as usize].iter().zip(words) {
             place.store(*word, Ordering::Relaxed);

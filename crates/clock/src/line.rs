@@ -1,7 +1,7 @@
-//! From ticks to nanoseconds and back: a straight line.
+//! Conversion between ticks and nanoseconds: a straight line.
 
-/// Bits behind the binary point of a [`Line`]'s slopes: room for counters from 1 MHz (1000 ns a
-/// tick) on, and a rounding of 3e-16 at 3 GHz.
+/// Bits after the binary point of a [`Line`]'s slopes: room for counters from 1 MHz (1000 ns a
+/// tick) up, and a rounding of 3e-16 at 3 GHz.
 pub const SHIFT: u32 = 53;
 
 /// One, as a slope.
@@ -15,7 +15,7 @@ pub struct Slope {
 }
 
 impl Slope {
-    /// A tick is a nanosecond.
+    /// One nanosecond per tick.
     pub const ONE: Self = Self { nanos_per_tick: ONE, ticks_per_nano: ONE };
 
     /// From nanoseconds per tick, which must be between 1/2048 and 2047.
@@ -37,46 +37,47 @@ impl Slope {
         self.nanos_per_tick as f64 / ONE as f64
     }
 
-    /// How long so many ticks take, in nanoseconds, rounded.
+    /// The duration of this many ticks, in nanoseconds, rounded.
     pub const fn nanos(self, ticks: u64) -> u64 {
         saturated(rounded(ticks, self.nanos_per_tick))
     }
 
-    /// The ticks in so many nanoseconds, rounded; none if they are too many.
+    /// The ticks in this many nanoseconds, rounded; none if they are too many.
     pub const fn ticks(self, nanos: u64) -> Option<u64> {
         let ticks = rounded(nanos, self.ticks_per_nano);
         if ticks > u64::MAX as u128 { None } else { Some(ticks as u64) }
     }
 }
 
-/// What a count of ticks means by the kernel's clocks, and how well that is known.
+/// What a tick count means on the kernel's clocks, and its error.
 ///
-/// These are two lines. One tracks the kernel's clock: straight through the last comparison with
-/// it. The other is published. From its base on it first has a slope that leads it to the tracking
-/// line, so that a correction is never a step; after that bend both are the same. Before its base
-/// it goes on for a while as the line did that was published before, so that a count is the same
-/// nanosecond whether it is asked for before or after a new line is drawn.
+/// There are two lines. One tracks the kernel's clock: straight through the last comparison with
+/// it. The other is published. From its base on, its slope first leads it to the tracking line, so
+/// that a correction is never a step; after that bend both are the same. Before its base it
+/// continues the previously published line for a while, so that a count is the same nanosecond
+/// whether it is converted before or after a new line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The count at which CLOCK_MONOTONIC was last compared.
     pub sample_ticks: u64,
-    /// What it was there, in nanoseconds.
+    /// CLOCK_MONOTONIC at that count, in nanoseconds.
     pub sample_nanos: u64,
-    /// The count from which on the published line is this one's.
+    /// The count at which the published line becomes this one.
     pub base_ticks: u64,
-    /// What is published for CLOCK_MONOTONIC there, in nanoseconds.
+    /// The published CLOCK_MONOTONIC at that count, in nanoseconds.
     pub base_nanos: u64,
-    /// The part of a nanosecond that belongs to it, with [`SHIFT`] binary places.
+    /// Its fraction of a nanosecond, with [`SHIFT`] binary places.
     pub base_fraction: u64,
-    /// As it was measured: of durations, of the tracking line, and of what is not corrected.
+    /// The measured rate: of durations, of the tracking line, and of the published line after its
+    /// bend.
     pub rate: Slope,
-    /// Of the correction.
+    /// The slope during the correction.
     pub correction: Slope,
-    /// How many ticks the correction takes.
+    /// The length of the correction in ticks.
     pub bend: u64,
-    /// Of the line that was there before.
+    /// The slope of the previous line.
     pub before: Slope,
-    /// How many ticks that one reaches back from the base.
+    /// How far the previous line reaches back from the base, in ticks.
     pub reach: u64,
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC, in nanoseconds.
     pub wall_ahead: i64,
@@ -84,30 +85,30 @@ pub struct Line {
     pub boot_ahead: i64,
     /// How far the tracking line can be from CLOCK_MONOTONIC at the comparison, in nanoseconds.
     pub error: u64,
-    /// By how much that can grow afterwards, in nanoseconds per tick with [`SHIFT`] binary places.
+    /// How fast that can grow afterwards, in nanoseconds per tick with [`SHIFT`] binary places.
     pub growth: u64,
-    /// The same of what is before the comparison.
+    /// The same for counts before the comparison.
     pub past_growth: u64,
-    /// What has to be added for CLOCK_REALTIME, in nanoseconds.
+    /// The additional error for CLOCK_REALTIME, in nanoseconds.
     pub wall_error: u64,
     /// How far the kernel's wall clock can be from UTC, in nanoseconds; [`UNKNOWN`] if it is not
     /// synchronized.
     pub utc_error: u64,
-    /// The count before which nothing is known.
+    /// The count before which there is no bound.
     pub known_from: u64,
 }
 
-/// How many words a line takes in a latch.
+/// The number of words a line takes in a latch.
 pub const WORDS: usize = 21;
 
 /// No bound is known.
 pub const UNKNOWN: u64 = u64::MAX;
 
-/// A correction that takes at least so many times what is to be corrected is not noticed: a shorter
-/// one takes the usual time instead.
+/// A correction lasting at least this many times its size is imperceptible: a shorter one takes the
+/// usual time instead.
 const GENTLY: u128 = 100;
 
-/// What is in a nanosecond of a base behind the binary point.
+/// A base's fraction of a nanosecond.
 const FRACTION: u128 = (1 << SHIFT) - 1;
 
 impl Line {
@@ -133,7 +134,7 @@ impl Line {
         known_from: 0,
     };
 
-    /// Both lines go through this point from here on, whatever was there before.
+    /// A line through this point, whatever came before.
     pub const fn from(self, ticks: u64, nanos: u64) -> Self {
         Self {
             sample_ticks: ticks,
@@ -147,11 +148,11 @@ impl Line {
         }
     }
 
-    /// The line as it is published from a count on: without a step after another, which it
-    /// continues into the past, and from there to the tracking line.
+    /// The line published from a count on: it joins the old line without a step, continues it into
+    /// the past, and leads to the tracking line.
     ///
-    /// A count before the comparison is one after which nobody has read: the correction is made
-    /// there, unless that would make it too quick.
+    /// A count before the comparison must be one after which no reading was made: the correction is
+    /// made there, unless that would make it too steep.
     pub const fn after(self, old: &Self, ticks: u64) -> Self {
         let since = ticks.saturating_sub(old.base_ticks);
         let (before, reach) =
@@ -159,7 +160,7 @@ impl Line {
         let fixed = old.fixed(ticks);
         let tracked = self.tracked_fixed(ticks);
         let ahead = fixed.abs_diff(tracked);
-        // In ticks, of which it takes at least twice as many.
+        // In ticks; the correction takes at least twice as many.
         let rate = self.rate.nanos_per_tick;
         let least = saturated((ahead / rate as u128).saturating_add(1).saturating_mul(2));
         let unread = self.sample_ticks.saturating_sub(ticks);
@@ -181,7 +182,7 @@ impl Line {
         }
     }
 
-    /// What is published for CLOCK_MONOTONIC at a count, in whole nanoseconds; not below zero.
+    /// The published CLOCK_MONOTONIC at a count, in whole nanoseconds; not below zero.
     pub const fn at(&self, ticks: u64) -> u64 {
         saturated(self.fixed(ticks) >> SHIFT)
     }
@@ -198,7 +199,7 @@ impl Line {
         }
     }
 
-    /// What CLOCK_MONOTONIC is at a count, as far as is known; not below zero.
+    /// CLOCK_MONOTONIC at a count, as far as is known; not below zero.
     pub const fn tracked_at(&self, ticks: u64) -> u64 {
         saturated(self.tracked_fixed(ticks) >> SHIFT)
     }
@@ -213,7 +214,8 @@ impl Line {
         }
     }
 
-    /// The count at which CLOCK_MONOTONIC is certainly so many nanoseconds, as far as it is known.
+    /// The count at which CLOCK_MONOTONIC has certainly reached this many nanoseconds, as far as is
+    /// known.
     pub const fn tracked_when(&self, nanos: u64) -> u64 {
         // Both the conversion and the clock are rounded.
         match self.rate.ticks(nanos.abs_diff(self.sample_nanos)) {
@@ -226,7 +228,7 @@ impl Line {
         }
     }
 
-    /// The count at which so many nanoseconds are published for CLOCK_MONOTONIC.
+    /// The count at which the published CLOCK_MONOTONIC is this many nanoseconds.
     pub const fn when(&self, nanos: u64) -> u64 {
         let away = nanos.abs_diff(self.base_nanos);
         if nanos >= self.base_nanos {
@@ -247,7 +249,7 @@ impl Line {
         if ticks < self.known_from {
             return UNKNOWN;
         }
-        // What is not corrected there is an error, too.
+        // The outstanding correction is an error, too.
         let uncorrected = self.at(ticks).abs_diff(self.tracked_at(ticks));
         let distance = self.sample_ticks.abs_diff(ticks);
         let growth = if ticks < self.sample_ticks { self.past_growth } else { self.growth };
@@ -282,7 +284,7 @@ impl Line {
         ]
     }
 
-    /// The line that the words are of.
+    /// The line encoded by the words.
     pub const fn from_words(words: [u64; WORDS]) -> Self {
         Self {
             sample_ticks: words[0],
@@ -307,16 +309,16 @@ impl Line {
     }
 }
 
-/// Nanoseconds, with [`SHIFT`] binary places, of ticks of which the first few have a slope of
-/// their own.
+/// The nanoseconds, with [`SHIFT`] binary places, of ticks of which the first few have a different
+/// slope.
 const fn bent(ticks: u64, few: u64, first: Slope, then: Slope) -> u128 {
     let near = if ticks < few { ticks } else { few };
     let near_nanos = near as u128 * first.nanos_per_tick as u128;
     near_nanos.saturating_add((ticks - near) as u128 * then.nanos_per_tick as u128)
 }
 
-/// The ticks in so many nanoseconds, of which the first few have a slope of their own; none if
-/// they are too many.
+/// The ticks in this many nanoseconds, of which the first few have a different slope; none if they
+/// are too many.
 const fn unbent(nanos: u64, few: u64, first: Slope, then: Slope) -> Option<u64> {
     let near = first.nanos(few);
     if nanos <= near {
@@ -377,7 +379,7 @@ mod tests {
         fn there_and_back(line in lines(), away in -1_000_000_000_000_i64..1_000_000_000_000) {
             let nanos = line.base_nanos.saturating_add_signed(away);
             let back = line.at(line.when(nanos));
-            // A tick to either side, and rounding.
+            // One tick to either side, and rounding.
             let room = line.rate.nanos_per_tick / ONE + 2;
             if line.when(nanos) != 0 {
                 prop_assert!(back.abs_diff(nanos) <= room, "{nanos} came back as {back}");
@@ -389,7 +391,7 @@ mod tests {
             prop_assert!(line.at(ticks) <= line.at(ticks.saturating_add(more)));
         }
 
-        /// A new line changes nothing of what was before it, back to the last bend.
+        /// A new line changes nothing before it, back to the last bend.
         #[test]
         fn what_is_past_stays(
             old in lines(),
@@ -417,7 +419,7 @@ mod tests {
             }
         }
 
-        /// However far a correction leads, what is left of it is in the error; after it nothing is.
+        /// Whatever remains of a correction is in the error; after the correction nothing is.
         #[test]
         fn what_is_not_corrected_is_an_error(
             hertz in 1_000_000_u64..6_000_000_000,

@@ -1,4 +1,4 @@
-//! A clock that stands until a test moves it.
+//! A clock that moves only when a test moves it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
@@ -7,22 +7,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::ErrorBound;
 use crate::line::{Line, UNKNOWN};
 
-/// The top bit of a mock's ticks, which no counter reaches: it tells that they are nanoseconds.
+/// The top bit of a mock's ticks, which no counter reaches: it marks them as nanoseconds.
 pub const MARK: u64 = 1 << 63;
 
-/// Whether a count is a mock's.
+/// Whether a count belongs to a mock.
 pub const fn marks(ticks: u64) -> bool {
     ticks & MARK != 0
 }
 
-/// Moves the clock that [`Clock::mock`](crate::Clock::mock) has returned with it.
+/// Moves the clock that [`Clock::mock`](crate::Clock::mock) returned with it.
 ///
-/// It begins a second after the zero of the monotonic clock, at the Unix epoch, without error.
+/// It begins one second after the zero of the monotonic clock, at the Unix epoch, without error.
 /// Clones move the same clock.
 #[derive(Clone, Debug)]
 pub struct Mock(Arc<State>);
 
-/// What a mock shows.
+/// The state of a mock.
 #[derive(Debug)]
 pub struct State {
     nanos: AtomicU64,
@@ -42,7 +42,7 @@ impl Mock {
         (Arc::clone(&state), Self(state))
     }
 
-    /// Lets time pass: on the wall clock, too. After 292 years it stands.
+    /// Advances the time, on the wall clock too. It stops after 292 years.
     pub fn advance(&self, duration: Duration) {
         let passed = |now: u64| Some(now.saturating_add(nanos(duration)).min(MARK - 1));
         let _ = self.0.nanos.fetch_update(SeqCst, SeqCst, passed);
@@ -55,7 +55,7 @@ impl Mock {
         self.0.wall_ahead.store(ahead as i64, SeqCst);
     }
 
-    /// Sets what every reading gives as its error.
+    /// Sets the error that every reading reports.
     pub fn set_error(&self, error: ErrorBound) {
         self.0.error.store(error.within().map_or(UNKNOWN, nanos), SeqCst);
     }
@@ -87,7 +87,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds since the epoch, negative before it; at most what 64 bits hold.
+/// Nanoseconds since the epoch, negative before it, limited to the 64-bit range.
 pub fn since_epoch(wall: SystemTime) -> i64 {
     match wall.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),

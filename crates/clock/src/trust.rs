@@ -1,11 +1,11 @@
 use std::fmt;
 
-/// What the clock reads, and why.
+/// The source that the clock reads, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trust {
-    /// The processor's counter, by which the kernel itself keeps time.
+    /// The processor's counter, which is also the kernel's clocksource.
     Counter,
-    /// The kernel's clock, through the vDSO where it has one.
+    /// The kernel's clock, through the vDSO if available.
     Kernel(Reason),
 }
 
@@ -15,36 +15,36 @@ pub enum Trust {
 pub enum Reason {
     /// This is a clock for tests.
     Mock,
-    /// The processor does not say that its counter always runs at one rate.
+    /// The processor does not declare that its counter always runs at one rate.
     NotInvariant,
-    /// The kernel keeps time by something else.
+    /// The kernel uses another clocksource.
     Clocksource(Name),
-    /// The kernel does not say what it keeps time by: sysfs cannot be read here.
+    /// The kernel does not report its clocksource: sysfs cannot be read here.
     NoVerdict,
-    /// The kernel cannot be asked what it keeps time by: there is no descriptor or memory left.
+    /// The kernel cannot be asked for its clocksource: no descriptor or memory is left.
     Unasked,
     /// The program lives in a timeline, whose time is not the counter's.
     Timeline,
-    /// The counter did not move with the kernel's clock when it was measured first.
+    /// The counter did not keep pace with the kernel's clock in the first measurement.
     NoRate,
     /// The counter is being measured for the first time, by the code that this has interrupted.
     Measuring,
-    /// The program began to read the clock when the counter was not to be trusted, and its instants
-    /// are nanoseconds of the kernel's clock since.
+    /// The program began to read the clock when the counter was not trusted; its instants have been
+    /// nanoseconds of the kernel's clock since.
     Begun,
-    /// The machine was suspended a moment ago; the counter is measured again.
+    /// The machine was just suspended; the counter is being measured again.
     Suspended,
-    /// The virtual machine was moved or restored a moment ago; the counter is measured again.
+    /// The virtual machine was just moved or restored; the counter is being measured again.
     Moved,
-    /// The counter and the kernel's clock have parted; the counter is measured again.
+    /// The counter and the kernel's clock diverged; the counter is being measured again.
     Jumped,
     /// The counters of two processors disagree.
     Warp,
-    /// The kernel gave no memory for what has to be remembered.
+    /// The kernel provided no memory for the clock's state.
     NoMemory,
 }
 
-/// The name of a clocksource, as much of it as fits.
+/// The name of a clocksource, truncated if necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name([u8; Name::LENGTH]);
 
@@ -59,7 +59,7 @@ impl Name {
         Self(bytes)
     }
 
-    /// The name, without what is not UTF-8.
+    /// The name, without anything that is not UTF-8.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(Self::LENGTH);
@@ -67,10 +67,10 @@ impl Name {
     }
 }
 
-/// A trust as words.
+/// The size of an encoded trust in words.
 pub const WORDS: usize = 1 + Name::LENGTH / 8;
 
-/// The reasons that have no name in them, by their number less 2.
+/// The reasons without a name, indexed by their number less 2.
 const PLAIN: [Reason; 13] = [
     Reason::Mock,
     Reason::NotInvariant,

@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use crate::system;
 
-/// A thread that keeps the clock in order, so that no reader has to.
+/// A thread that does the clock's upkeep, so that no reader has to.
 ///
-/// Without it, a reading that comes when upkeep is due, ten times a second at most, does it and
-/// takes a microsecond longer. [`Clock::recent`](crate::Clock::recent) is as fresh as the interval
-/// of this thread. It ends when this is dropped; a forked child has none.
+/// Without it, a reading made when upkeep is due, ten times a second at most, does it and takes a
+/// microsecond longer. [`Clock::recent`](crate::Clock::recent) is as fresh as the interval of this
+/// thread. The thread ends when this is dropped; a forked child has none.
 #[derive(Debug)]
 pub struct Upkeep {
     ended: Arc<AtomicBool>,
-    /// Whose thread it is.
+    /// The process that has the thread.
     process: u32,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What an interval has to be: shorter ones cost more than readers would pay.
+/// The shortest interval: shorter ones cost more than readers would pay.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Upkeep {
-    /// Starts the thread. For readers to be left alone, the interval has to be below 100 ms.
+    /// Starts the thread. To relieve readers of all upkeep, the interval must be below 100 ms.
     ///
     /// # Errors
     /// When the interval is below a millisecond, or the thread cannot be started.

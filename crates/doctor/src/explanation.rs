@@ -1,4 +1,4 @@
-//! What each check means, and where its advice comes from: `docs/doctor/checks.md`.
+//! The meaning of each check, and the sources of its advice: `docs/doctor/checks.md`.
 
 use crate::finding::Link;
 
@@ -14,7 +14,7 @@ pub struct Explanation {
     pub links: Vec<Link>,
 }
 
-/// The explanation of the check of this key; None if there is no such check.
+/// The explanation of the check with this key; None if there is no such check.
 pub fn of(key: &str) -> Option<Explanation> {
     let sections = TEXT.split("\n## ").skip(1);
     let (_, section) = sections.filter_map(|it| it.split_once('\n')).find(|it| it.0 == key)?;

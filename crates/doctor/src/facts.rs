@@ -1,8 +1,8 @@
-//! What facts there are: what each is, and which kind of value it has, always the same.
+//! The table of facts: the meaning of each, and the kind of its value, which is always the same.
 
 use crate::Value;
 
-/// What kind of value a fact has, where it is known.
+/// The kind of a fact's value, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`Value::Count`].
@@ -17,8 +17,8 @@ pub enum Kind {
 
 use Kind::{Count, Flag, Number, Text};
 
-/// A fact's name, its kind, and what it is: a sentence without its end, and without the unit,
-/// which the name has.
+/// A fact's name, its kind, and its description: a sentence without its full stop, and without the
+/// unit, which is in the name.
 pub const ALL: &[(&str, Kind, &str)] = &[
     ("adjtime_us", Number, "Correction of CLOCK_REALTIME by adjtime(3) that is still to be made"),
     ("boottime_offset_seconds", Number, "Offset of CLOCK_BOOTTIME in this time namespace"),
@@ -247,12 +247,12 @@ pub const ALL: &[(&str, Kind, &str)] = &[
     ),
 ];
 
-/// What a fact of this name is; None of a name that is not in the table.
+/// The kind and description of the fact with this name; None if it is not in the table.
 pub fn of(name: &str) -> Option<(Kind, &'static str)> {
     ALL.iter().find(|(known, ..)| *known == name).map(|(_, kind, what)| (*kind, *what))
 }
 
-/// The kind of a value; None of what is unknown.
+/// The kind of a value; None if it is unknown.
 pub fn kind(value: &Value) -> Option<Kind> {
     match value {
         Value::Count(_) => Some(Count),

@@ -1,4 +1,4 @@
-//! What a check says.
+//! The result of a check.
 
 use std::collections::BTreeMap;
 
@@ -41,10 +41,10 @@ pub enum Topic {
 }
 
 impl Verdict {
-    /// All of them, from good to bad.
+    /// All verdicts, from good to bad.
     pub const ALL: [Self; 4] = [Self::Ok, Self::Note, Self::Warning, Self::Problem];
 
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -56,7 +56,7 @@ impl Verdict {
 }
 
 impl Topic {
-    /// All of them, in the order of the page.
+    /// All topics, in the order of the page.
     pub const ALL: [Self; 6] = [
         Self::Clocks,
         Self::Order,
@@ -66,7 +66,7 @@ impl Topic {
         Self::Containers,
     ];
 
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clocks => "clocks",
@@ -158,7 +158,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// With this verdict and sentence. Its key and topic are filled in from the table.
+    /// A finding with this verdict and sentence. Its key and topic are filled in from the table.
     pub fn new(verdict: Verdict, found: impl Into<String>) -> Self {
         Self {
             key: String::new(),
@@ -192,7 +192,7 @@ impl Finding {
         Self::new(Verdict::Problem, found)
     }
 
-    /// What was asked for could not be read.
+    /// A fact that could not be read.
     pub fn unknown(what: &str, why: &Unknown) -> Self {
         Self::note(format!("{what} is unknown: {why}"))
     }
@@ -204,7 +204,7 @@ impl Finding {
         self
     }
 
-    /// Adds advice; `risk` is empty where nothing can go wrong.
+    /// Adds advice; `risk` is empty if there is none.
     #[must_use]
     pub fn advise(mut self, what: impl Into<String>, risk: impl Into<String>) -> Self {
         self.advice.push(Advice { what: what.into(), risk: risk.into() });
@@ -217,7 +217,7 @@ impl Finding {
         self.fact_of(name, &[], value)
     }
 
-    /// Adds a fact of one of several.
+    /// Adds a fact of one of several objects.
     #[must_use]
     pub fn fact_of(mut self, name: &str, labels: &[(&str, &str)], value: impl Into<Value>) -> Self {
         let labels = labels.iter().map(|(label, of)| ((*label).into(), (*of).into())).collect();
@@ -281,7 +281,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The version of the form that this code writes.
+    /// The version of the format that this code writes.
     pub const SCHEMA: u32 = 1;
 
     /// The report of these findings.

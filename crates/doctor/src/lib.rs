@@ -1,22 +1,22 @@
-//! What clocks and timers cost on this machine, why, and what bends them.
+//! What clocks and timers cost on this machine, why, and what disturbs them.
 //!
-//! [`examine`] goes through a table of checks, each of which looks at one thing and says what it
-//! found ([`Finding`]): a verdict, a sentence, what could be done about it at which risk, and the
-//! facts for programs. A fact that cannot be read is *unknown*, with the reason; nothing is
-//! guessed, and no name of a platform decides what can be measured.
+//! [`examine`] runs a table of checks. Each examines one thing and returns a [`Finding`]: a
+//! verdict, a sentence, possible remedies with their risks, and the facts for programs. A fact that
+//! cannot be read is *unknown*, with the reason; nothing is guessed, and no platform name decides
+//! what can be measured.
 //!
 //! - `clocks`: which clocks the vDSO serves, what they cost, and why.
 //! - `order`: clocks that go backwards, within a thread and between processors.
-//! - `discipline`: who steers the clocks: NTP, PTP, steps, leap seconds.
-//! - `timers`: what timers are made of, and how late they wake.
-//! - `surroundings`: hypervisor, container, namespaces, control groups, and what they take away.
-//! - `containers`: what timelines and containers need here (feature `containers`).
+//! - `discipline`: what steers the clocks: NTP, PTP, steps, leap seconds.
+//! - `timers`: the properties of timers, and their wake-up latency.
+//! - `surroundings`: hypervisor, container, namespaces, control groups, and their effects.
+//! - `containers`: this machine's support for timelines and containers (feature `containers`).
 //! - `machine`: where facts are read.
-//! - `run`: how it was when the checks began, for what is counted meanwhile.
-//! - `explanation`: what each check means, with the sources of its advice.
-//! - `finding`: what is said of them; `facts`: what there is of it for programs.
-//! - `prometheus`: the same for node_exporter's textfile collector (feature `prometheus`).
-//! - `schema`: the form of the JSON (feature `schema`).
+//! - `run`: the state when the checks began, for counters.
+//! - `explanation`: the meaning of each check, with the sources of its advice.
+//! - `finding`: the results; `facts`: the table of facts for programs.
+//! - `prometheus`: the report for node_exporter's textfile collector (feature `prometheus`).
+//! - `schema`: the JSON schema (feature `schema`).
 #![warn(missing_docs)]
 
 #[cfg(test)]
@@ -49,28 +49,28 @@ use std::time::Duration;
 pub use finding::{Advice, Fact, Finding, Link, Report, Topic, Value, Verdict};
 pub use machine::{Machine, Unknown};
 
-/// A check: what is looked at, and how.
+/// A check.
 pub struct Check {
-    /// Its name, stable: in the JSON, in the metrics, for `--only`.
+    /// Its stable name, used in the JSON, in the metrics, and for `--only`.
     pub key: &'static str,
-    /// Where it belongs on the page.
+    /// Its section of the page.
     pub topic: Topic,
-    /// Looks.
+    /// Runs the check.
     pub look: fn(&Machine, &Options) -> Finding,
 }
 
-/// What may be asked of the checks.
+/// The options of the checks.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long all comparisons of processors take together.
+    /// The total time of all comparisons of processors.
     pub warp: Duration,
-    /// How long the sample of wake-ups takes.
+    /// The length of the sample of wake-ups.
     pub wake_ups: Duration,
     /// How long the cost of each clock is measured.
     pub costs: Duration,
-    /// The `eigentime-oci` that belongs to the command that asks, if it has one.
+    /// The `eigentime-oci` that belongs to the calling command, if it has one.
     pub wrapper: Option<PathBuf>,
-    /// The OCI runtime that was asked for, by name or path.
+    /// The requested OCI runtime, by name or path.
     pub runtime: Option<String>,
 }
 
@@ -100,12 +100,12 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
     all.iter().copied().flatten()
 }
 
-/// Does all the checks, and tells `progress` the key of each before it begins.
+/// Runs all checks, and passes the key of each to `progress` before it begins.
 pub fn examine(machine: &Machine, options: &Options, progress: impl FnMut(&str)) -> Report {
     examine_some(machine, options, |_| true, progress)
 }
 
-/// The same for the checks that are wanted.
+/// Runs the selected checks.
 pub fn examine_some(
     machine: &Machine,
     options: &Options,

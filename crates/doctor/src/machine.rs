@@ -1,4 +1,4 @@
-//! Where facts are read: the files of the kernel, below a root that tests can make up.
+//! Where facts are read: the kernel's files, below a root that tests can replace.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,22 +23,22 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// One whose files are below a folder.
+    /// A machine whose files are below a folder.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), run: OnceLock::new() }
     }
 
-    /// How it was when the checks began: the first call begins.
+    /// The state when the checks began: the first call begins them.
     pub fn run(&self) -> &Run {
         self.run.get_or_init(|| Arc::new(Run::begin(self)))
     }
 
-    /// Where an absolute path is.
+    /// The location of an absolute path.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Is there such a file or folder?
+    /// Whether there is such a file or folder.
     pub fn has(&self, path: &str) -> bool {
         self.path(path).exists()
     }
@@ -52,7 +52,7 @@ impl Machine {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The text in a file of one line, without white space around it.
+    /// The text in a file of one line, trimmed.
     ///
     /// # Errors
     /// [`Unknown`], with the path and the reason.
@@ -60,7 +60,7 @@ impl Machine {
         self.text(path).map(|text| text.trim().to_owned())
     }
 
-    /// The number in a file of one.
+    /// The number in a file that contains one.
     ///
     /// # Errors
     /// [`Unknown`], with the path and the reason.
@@ -81,7 +81,7 @@ impl Machine {
         Ok(names)
     }
 
-    /// Where a symbolic link leads.
+    /// The target of a symbolic link.
     ///
     /// # Errors
     /// [`Unknown`], with the path and the reason.
@@ -89,13 +89,13 @@ impl Machine {
         std::fs::read_link(self.path(path)).map_err(|error| unreadable(path, &error))
     }
 
-    /// Does `/proc` show the processes of others? It does not where it is not mounted, and to
-    /// ordinary users where it is mounted with `hidepid`; the first process is always there.
+    /// Whether `/proc` shows the processes of others. It does not if it is not mounted, nor to
+    /// ordinary users if mounted with `hidepid`; the first process always exists.
     pub fn shows_all_processes(&self) -> bool {
         self.text("/proc/1/comm").is_ok()
     }
 
-    /// Is this the machine itself, and not files of a test?
+    /// Whether this is the actual machine, not files of a test.
     pub fn is_real(&self) -> bool {
         self.root == Path::new("/")
     }

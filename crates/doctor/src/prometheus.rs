@@ -1,9 +1,9 @@
-//! The report for Prometheus, by the textfile collector of its node_exporter.
+//! The report for Prometheus, through the textfile collector of its node_exporter.
 //!
-//! Verdicts are [`VERDICT`], a fact `NAME` is `eigentime_doctor_NAME` with the label `check` and
-//! those of its own. Units become those that Prometheus wants: `clock_read_ns` becomes
+//! Verdicts are [`VERDICT`]; a fact `NAME` is `eigentime_doctor_NAME` with the label `check` and
+//! its own labels. Units become those of Prometheus: `clock_read_ns` becomes
 //! `…_clock_read_seconds`. Flags are 0 or 1; a text is the label `value` of `…_info`, which is
-//! always 1; what is unknown is [`UNKNOWN`], and never a number.
+//! always 1; an unknown fact is [`UNKNOWN`], and never a number.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,15 +14,15 @@ use prometheus::proto::{Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use crate::{Fact, Report, Value, Verdict, facts};
 
-/// How each check stands: 0 ok, 1 note, 2 warning, 3 problem.
+/// The verdict of each check: 0 ok, 1 note, 2 warning, 3 problem.
 pub const VERDICT: &str = "eigentime_doctor_verdict";
 /// The facts that cannot be read: always 1.
 pub const UNKNOWN: &str = "eigentime_doctor_fact_unknown";
 
-/// What comes before the names of facts.
+/// The prefix of the names of facts.
 const PREFIX: &str = "eigentime_doctor_";
 
-/// Ends of names, what they become, and by what numbers are divided.
+/// The suffixes of names, their replacements, and the divisors of the numbers.
 const UNITS: [(&str, &str, f64); 6] = [
     ("_ns", "_seconds", 1e9),
     ("_us", "_seconds", 1e6),
@@ -32,10 +32,10 @@ const UNITS: [(&str, &str, f64); 6] = [
     ("_percent", "_ratio", 1e2),
 ];
 
-/// The report, as the text format has it. `at` is when it was made.
+/// The report in the text format. `at` is when it was created.
 ///
 /// # Errors
-/// If a name is none that Prometheus allows.
+/// If a name is not allowed by Prometheus.
 pub fn text(report: &Report, at: SystemTime) -> Result<String, Error> {
     let mut families = Families::default();
     let made = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -80,7 +80,7 @@ fn number(verdict: Verdict) -> f64 {
 pub struct Families(BTreeMap<String, MetricFamily>);
 
 impl Families {
-    /// Adds a sample. Labels without a value are left out.
+    /// Adds a sample. Labels without a value are omitted.
     pub fn add(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
         let family = self.0.entry(name.to_owned()).or_insert_with(|| {
             let mut family = MetricFamily::default();
@@ -96,7 +96,7 @@ impl Families {
             label
         });
         let labels: Vec<_> = labels.collect();
-        // The collector refuses a file that says something twice.
+        // The collector rejects a file with duplicates.
         if family.get_metric().iter().any(|metric| metric.get_label() == labels) {
             return;
         }
@@ -127,16 +127,16 @@ impl Families {
         }
     }
 
-    /// All of them, as the text format has it.
+    /// All metrics in the text format.
     ///
     /// # Errors
-    /// If a name is none that Prometheus allows.
+    /// If a name is not allowed by Prometheus.
     pub fn text(self) -> Result<String, Error> {
         TextEncoder::new().encode_to_string(&self.0.into_values().collect::<Vec<_>>())
     }
 }
 
-/// What a fact is, in a sentence, with the unit that its metric has.
+/// The description of a fact as a sentence, with the unit of its metric.
 fn help(fact: &Fact, metric: &str) -> String {
     const ENDS: [(&str, &str); 2] =
         [("_seconds", ", in seconds"), ("_ratio", ", as a ratio (1 is the whole)")];
@@ -149,7 +149,7 @@ fn help(fact: &Fact, metric: &str) -> String {
     format!("{what}{end}.")
 }
 
-/// The name of a fact's metric, and by what its number is divided.
+/// The name of a fact's metric, and the divisor of its number.
 fn named(fact: &str) -> (String, f64) {
     let converted = UNITS.iter().find_map(|(end, becomes, divisor)| {
         let stem = fact.strip_suffix(end)?;

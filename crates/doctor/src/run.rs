@@ -1,4 +1,4 @@
-//! How it was when the checks began, for what is counted meanwhile.
+//! The state when the checks began, for counters.
 
 use eigentime_measure::bracket::{Bracket, narrowest};
 use eigentime_measure::stopwatch::{Began, Stopwatch};
@@ -10,25 +10,25 @@ use crate::surroundings::cgroup::Group;
 use crate::surroundings::stat::Times;
 use crate::units;
 
-/// What has been counted, and where clocks stood, when the checks began.
+/// Counters and clocks when the checks began.
 #[derive(Debug)]
 pub struct Run {
-    /// When it was, by the host's time; None where a timeline hides that.
+    /// When that was, in the host's time; None if a timeline hides that.
     began: Option<Began>,
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub monotonic_ns: i64,
     /// CLOCK_MONOTONIC_RAW, in nanoseconds.
     pub raw_ns: i64,
-    /// Sees whether somebody sets the clock.
+    /// Detects whether the clock is set.
     pub watch: Watch,
-    /// What processors did since the machine started.
+    /// The processor times since the machine started.
     pub times: Result<Times, Unknown>,
     /// The control groups of this process that limit its processor time, with their counts.
     pub groups: Result<Vec<Group>, Unknown>,
 }
 
 impl Run {
-    /// Reads all that.
+    /// Reads the state.
     pub fn begin(machine: &Machine) -> Self {
         let rates = rates();
         Self {
@@ -50,8 +50,8 @@ impl Run {
         (raw > 0.0).then(|| (monotonic / raw - 1.0) * 1e6)
     }
 
-    /// How long the checks have been going on, in seconds of the host's time, or, where a timeline
-    /// hides that, of CLOCK_MONOTONIC.
+    /// How long the checks have been running, in seconds of the host's time, or of CLOCK_MONOTONIC
+    /// if a timeline hides that.
     pub fn seconds(&self) -> f64 {
         match &self.began {
             Some(began) => began.elapsed().as_secs_f64(),
@@ -79,7 +79,7 @@ mod tests {
         while run.seconds() < 0.05 {
             std::hint::spin_loop();
         }
-        // A tenth is what the length of a tick can be changed by.
+        // The tick length can be changed by a tenth.
         assert!(run.correction_ppm().unwrap().abs() < 1.1e5);
         assert_eq!(machine.run().monotonic_ns, run.monotonic_ns, "it begins once");
     }

@@ -1,11 +1,11 @@
-//! The JSON schema of the report, made from its types.
+//! The JSON schema of the report, generated from its types.
 
 use schemars::generate::SchemaSettings;
 
 use crate::Report;
 
-/// The schema, as it is kept in `docs/doctor/schema.json`: of what is written, where nothing is left
-/// out that reports of before may lack.
+/// The schema as stored in `docs/doctor/schema.json`: that of the written form, which has all
+/// fields that older reports may lack.
 ///
 /// # Panics
 /// Never: schemas are plain data.

@@ -1,4 +1,4 @@
-//! Made-up machines for tests: trees of files in a folder that goes away with them.
+//! Made-up machines for tests: trees of files in a temporary folder.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::Machine;
 pub struct Tree(PathBuf);
 
 impl Tree {
-    /// An empty one; the name keeps tests apart.
+    /// An empty tree; the name keeps tests apart.
     pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("eigentime-{name}-{}", std::process::id()));
-        // One that a killed test of the same number has left.
+        // Left by a killed test of the same number.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
         Self(path)
@@ -25,14 +25,14 @@ impl Tree {
         fs::write(path, text).unwrap();
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub fn link(&self, path: &str, to: &str) {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(to, path).unwrap();
     }
 
-    /// The machine whose files these are.
+    /// The machine with these files.
     pub fn machine(&self) -> Machine {
         Machine::at(&self.0)
     }
@@ -40,7 +40,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // A folder that stays behind is no reason to fail.
+        // A leftover folder is not a failure.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,14 +1,14 @@
-//! Times, as they are read and as they are said.
+//! Formatting and conversion of times.
 
 pub use eigentime_measure::clocks::{nanos, of};
 
-/// A length of time in a unit that suits it: `96 ns`, `66.2 µs`, `4 ms`, `2.5 s`.
+/// A duration in a suitable unit: `96 ns`, `66.2 µs`, `4 ms`, `2.5 s`.
 pub fn length(nanos: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let fits = UNITS.iter().find(|(unit, _)| nanos.abs() >= *unit);
     let (unit, name) = fits.unwrap_or(&UNITS[3]);
     let number = nanos / unit;
-    // Three digits say enough.
+    // Three significant digits suffice.
     let digits = match number.abs() {
         ..10.0 => 2,
         10.0..100.0 => 1,

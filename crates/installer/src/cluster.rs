@@ -1,4 +1,4 @@
-//! What is asked of the API server.
+//! Requests to the API server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::verify;
 /// The label of a node that can run pods with their own time.
 pub const LABEL: &str = "eigentime.io/runtime";
 
-/// How long a pod of ours may take: its image is there already.
+/// The timeout of our pod, whose image is already there.
 const POD: Duration = Duration::from_secs(120);
 
 /// The pod that the installer runs in, and its node.
@@ -44,7 +44,7 @@ pub struct Here {
     pub image: String,
 }
 
-/// What the node says of itself.
+/// The node's information about itself.
 pub async fn node_info(client: &Client, node: &str) -> Result<NodeInfo> {
     let nodes: Api<Node> = Api::all(client.clone());
     let found = nodes.get(node).await.with_context(|| format!("cannot read node {node}"))?;
@@ -61,12 +61,12 @@ pub async fn label(client: &Client, node: &str, value: Option<&str>) -> Result<(
     done.map(drop).with_context(|| format!("cannot set the label {LABEL} of node {node}"))
 }
 
-/// Runs a pod on the node that succeeds if its clock shows what its annotations say.
+/// Runs a pod on the node that succeeds if its clock shows the time in its annotations.
 pub async fn verify(client: &Client, here: &Here) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), &here.namespace);
     let pod = verify::pod(here).context("the pod to verify with")?;
     let name = pod.name_any();
-    // One of an attempt that was cut off.
+    // Left by an interrupted attempt.
     delete(&pods, &name).await?;
     pods.create(&PostParams::default(), &pod)
         .await
@@ -96,7 +96,7 @@ async fn end_of(pods: &Api<Pod>, name: &str) -> Result<()> {
     }
 }
 
-/// What a pod's status says of what went wrong.
+/// The reason of a failure in a pod's status.
 fn reason(status: &k8s_openapi::api::core::v1::PodStatus) -> String {
     let mut said: Vec<String> = Vec::new();
     said.extend(status.reason.iter().chain(&status.message).cloned());
@@ -129,8 +129,8 @@ async fn delete(pods: &Api<Pod>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lets the installer's DaemonSet uninstall on all nodes at once, also on those that its selector selected
-/// formerly, and waits until it has.
+/// Makes the installer's DaemonSet uninstall on all nodes at once, including those formerly
+/// selected, and waits for completion.
 pub async fn uninstall_everywhere(
     client: &Client,
     namespace: &str,
@@ -182,7 +182,7 @@ pub async fn uninstall_everywhere(
     }
 }
 
-/// What lets pods with this selector also run on these nodes.
+/// A patch that lets pods with this selector also run on these nodes.
 fn reach(nodes: &[PartialObjectMeta<Node>], selector: BTreeMap<String, String>) -> Value {
     let is_selected = |node: &&PartialObjectMeta<Node>| {
         selector.iter().all(|(key, value)| node.labels().get(key) == Some(value))
@@ -204,8 +204,8 @@ fn reach(nodes: &[PartialObjectMeta<Node>], selector: BTreeMap<String, String>) 
     })
 }
 
-/// The timelines and the like that there are. Their definitions go with the installation, but objects only once
-/// the controller and the agents have let go of them.
+/// The existing timelines and similar objects. Their definitions are removed with the installation,
+/// but objects only once the controller and the agents have released them.
 async fn objects(client: &Client) -> Result<Vec<String>> {
     let mut all = Vec::new();
     for (kind, plural) in [("Timeline", "timelines"), ("TimeChaos", "timechaos")] {
@@ -226,7 +226,7 @@ async fn objects(client: &Client) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// What the installers that have not succeeded say.
+/// The reports of the installers that have not succeeded.
 async fn left(client: &Client, namespace: &str) -> Result<String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let ours = ListParams::default().labels("app.kubernetes.io/component=installer");

@@ -1,5 +1,5 @@
-//! What is asked of the node's container engine, by the Container Runtime Interface (`runtime.v1`).
-//! The messages are written by hand, with the few fields that matter: building needs no `protoc`.
+//! Requests to the node's container engine, through the Container Runtime Interface (`runtime.v1`).
+//! The messages are written by hand, with the few relevant fields, so building needs no `protoc`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,14 +18,13 @@ use tower::service_fn;
 
 use crate::plan::HANDLER;
 
-/// How often something is looked at again that changes by itself.
+/// The polling interval for external changes.
 pub const PERIOD: Duration = Duration::from_millis(200);
 
 /// How long an engine may take to serve again: k3s restarts all of Kubernetes.
 const RESTART: Duration = Duration::from_secs(180);
 
-/// How long others may take to start their containers. What takes longer hangs, and is no reason
-/// to wait for.
+/// How long others may take to start their containers. Slower ones hang, and are not waited for.
 const STARTS: Duration = Duration::from_secs(120);
 
 #[derive(Clone, PartialEq, Message)]
@@ -107,12 +106,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The engine that is asked at this socket.
+    /// The engine behind this socket.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
         Self { socket: socket.into() }
     }
 
-    /// Asks once, by a connection of its own: the engine may have been restarted since.
+    /// Makes a request on a new connection: the engine may have been restarted.
     async fn ask<Q, A>(&self, method: &'static str, request: Q) -> Result<A>
     where
         Q: Message + Default + 'static,
@@ -124,7 +123,7 @@ impl Engine {
                 let socket = socket.clone();
                 async move { UnixStream::connect(socket).await.map(TokioIo::new) }
             });
-            // The address is not used, but has to be one.
+            // The address is not used, but must be valid.
             let endpoint = Endpoint::from_static("http://localhost");
             let channel: Channel = endpoint.connect_with_connector(connect).await?;
             let mut client = Grpc::new(channel);
@@ -139,17 +138,18 @@ impl Engine {
         })
     }
 
-    /// Does it know the runtime handler?
+    /// Whether it knows the runtime handler.
     pub async fn knows_handler(&self) -> Result<bool> {
         let request = StatusRequest { verbose: true };
         let status: Status = self.ask("/runtime.v1.RuntimeService/Status", request).await?;
-        // Engines before containerd 2 and CRI-O 1.31 list no handlers; containerd prints its settings.
+        // Engines before containerd 2 and CRI-O 1.31 list no handlers; containerd prints its
+        // settings.
         let quoted = format!("\"{HANDLER}\"");
         Ok(status.handlers.iter().any(|handler| handler.name == HANDLER)
             || status.info.get("config").is_some_and(|config| config.contains(&quoted)))
     }
 
-    /// Waits until no container is just being started.
+    /// Waits until no container is being started.
     pub async fn await_quiet(&self) -> Result<()> {
         let end = Instant::now() + STARTS;
         loop {
@@ -173,7 +173,7 @@ impl Engine {
         }
     }
 
-    /// Waits until it serves, and knows the handler, or no longer.
+    /// Waits until it serves, and knows the handler, or no longer does.
     pub async fn await_handler(&self, is_known: bool) -> Result<()> {
         let end = Instant::now() + RESTART;
         loop {
@@ -206,7 +206,7 @@ impl Engine {
         Ok(names.collect())
     }
 
-    /// The process that serves, as this one's namespace numbers it.
+    /// The serving process, in this process's PID namespace.
     pub async fn process(&self) -> Result<i32> {
         let stream = UnixStream::connect(&self.socket).await;
         let stream =

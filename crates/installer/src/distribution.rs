@@ -1,9 +1,9 @@
-//! What differs from one distribution of Kubernetes to another: where its container engine is
-//! configured and asked, and what restarts it.
+//! The differences between distributions of Kubernetes: the configuration and socket of the
+//! container engine, and the service that restarts it.
 
 use anyhow::{Result, bail};
 
-/// What a node says of itself (`status.nodeInfo`).
+/// A node's information about itself (`status.nodeInfo`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeInfo {
     /// `kubeletVersion`, which names the distribution: `v1.33.1+k3s1`.
@@ -15,32 +15,32 @@ pub struct NodeInfo {
 /// A distribution of Kubernetes.
 #[derive(Debug)]
 pub struct Distribution {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What its kubelet's version contains.
+    /// The text in its kubelet's version.
     kubelet: &'static str,
-    /// What its engine's version begins with.
+    /// The prefix of its engine's version.
     engine: &'static str,
-    /// Where the engine is asked, by the Container Runtime Interface.
+    /// The engine's socket for the Container Runtime Interface.
     pub socket: &'static str,
-    /// Where the engine is configured.
+    /// The engine's configuration files.
     pub files: Files,
-    /// The services of the node that restart the engine, of which one runs. None: the engine
-    /// sees a change by itself.
+    /// The services of the node that restart the engine, one of which is running. None: the engine
+    /// notices a change by itself.
     pub services: &'static [&'static str],
 }
 
-/// Where an engine is configured.
+/// The configuration files of an engine.
 #[derive(Debug)]
 pub enum Files {
-    /// containerd reads a file, and what that imports.
+    /// containerd reads a file and its imports.
     Containerd {
         /// The file.
         main: &'static str,
-        /// The folder for files to be imported.
+        /// The folder for imported files.
         drop_ins: &'static str,
     },
-    /// containerd's file is made from a template each time that the distribution starts.
+    /// containerd's file is generated from a template whenever the distribution starts.
     Template {
         /// The folder of both.
         folder: &'static str,
@@ -49,7 +49,7 @@ pub enum Files {
     Merged {
         /// The folder.
         drop_ins: &'static str,
-        /// containerd's file, which the distribution has made unless somebody replaced it.
+        /// containerd's file, created by the distribution unless it was replaced.
         main: &'static str,
     },
     /// CRI-O reads all files of a folder.
@@ -59,7 +59,7 @@ pub enum Files {
     },
 }
 
-/// All that are known. The first that matches counts, so that those of everybody come last.
+/// All known distributions. The first match counts, so the generic ones come last.
 pub const DISTRIBUTIONS: [Distribution; 5] = [
     Distribution {
         name: "k3s",
@@ -125,7 +125,7 @@ impl NodeInfo {
         }
     }
 
-    /// The engine's version, as far as it matters.
+    /// The relevant part of the engine's version.
     pub fn version(&self) -> Result<(u32, u32)> {
         let numbers = self.engine.split_once("://").and_then(|(_, version)| {
             let mut numbers = version.trim_start_matches('v').split(['.', '-', '+']);

@@ -1,11 +1,11 @@
-//! Which folders of a node can be ours. The chart's `values.schema.json` refuses the same.
+//! Which folders of a node are acceptable. The chart's `values.schema.json` has the same rules.
 
 use std::path::{Path, PathBuf};
 
-/// What is in these is gone when the node restarts.
+/// The contents of these are lost when the node restarts.
 const VOLATILE: [&str; 7] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/run", "/var/tmp"];
 
-/// These belong to the system or to everybody, but a folder in them can be ours.
+/// These belong to the system or to everyone, but a subfolder is acceptable.
 const SHARED: [&str; 33] = [
     "/etc/containerd",
     "/etc/kubernetes",
@@ -42,10 +42,10 @@ const SHARED: [&str; 33] = [
     "/var/spool",
 ];
 
-/// Is this wrong with a folder?
+/// A check for an unacceptable folder.
 type IsWrong = fn(&str) -> bool;
 
-/// What can be wrong with a folder.
+/// The reasons to reject a folder.
 const REASONS: [(IsWrong, &str); 5] = [
     (|folder| !folder.starts_with('/'), "it is not absolute"),
     (
@@ -69,11 +69,11 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(is_known)
 }
 
-/// Reads a folder that can be ours.
+/// Parses a folder and checks that it is acceptable.
 ///
 /// # Errors
 ///
-/// Why it cannot, and which can.
+/// Why it is not, and which ones are.
 pub fn parse(text: &str) -> Result<PathBuf, String> {
     match REASONS.iter().find(|(is_wrong, _)| is_wrong(text)) {
         None => Ok(text.into()),

@@ -1,14 +1,14 @@
-//! `eigentime-installer`: puts Eigentime's OCI runtime on a node of a Kubernetes cluster, lets the
-//! node's container engine know of it, and undoes both.
+//! `eigentime-installer`: installs Eigentime's OCI runtime on a node of a Kubernetes cluster,
+//! configures the node's container engine for it, and undoes both.
 //!
 //! - `distribution`: the table of distributions of Kubernetes.
-//! - `folder`: which folders can be ours.
-//! - `plan`: what the engine has to read.
-//! - `record`: what was changed in files of the node, and what was there before.
-//! - `tree`: the folder of ours, with versions.
-//! - `cri`: what is asked of the engine.
-//! - `restart`: how the engine is restarted.
-//! - `cluster`: what is asked of the API server.
+//! - `folder`: which folders are acceptable.
+//! - `plan`: the required configuration of the engine.
+//! - `record`: the changes to files of the node, and their previous contents.
+//! - `tree`: our folder, with versions.
+//! - `cri`: requests to the engine.
+//! - `restart`: restarting the engine.
+//! - `cluster`: requests to the API server.
 //! - `verify`: the pod that shows whether it works.
 //! - `node`: installing and uninstalling, step by step.
 
@@ -118,7 +118,7 @@ async fn run(action: Action) -> Result<()> {
 
 async fn client() -> Result<Client> {
     let mut config = kube::Config::incluster().context("this is to run in a pod with a token")?;
-    // Its file is out of reach once the node's root is ours.
+    // Its file is inaccessible once the node's root is ours.
     if let Some(file) = config.auth_info.token_file.take() {
         let token =
             std::fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;

@@ -1,5 +1,5 @@
-//! Installing on a node and uninstalling from it, step by step. Each step finds out whether there is
-//! anything to do, so that an installer that was cut off is simply started again.
+//! Installing on a node and uninstalling from it, step by step. Each step checks whether there is
+//! anything to do, so an interrupted installer is simply restarted.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,16 +19,16 @@ use crate::record::Record;
 use crate::restart::{How, restart};
 use crate::tree::{Program, Root, Tree};
 
-/// What the engine calls.
+/// The program called by the engine.
 const RUNTIME: &str = "eigentime-oci";
 
-/// What is put on the node.
+/// The programs installed on the node.
 const PROGRAMS: [&str; 2] = ["eigentime", RUNTIME];
 
-/// The runtime directory of root on the node, and where its timelines are found there.
+/// The runtime directory of root on the node, and the registry of its timelines there.
 const RUNTIME_DIR: &str = "/run";
 const REGISTRY: &str = "/run/eigentime";
-/// What the names of timelines begin with that the agent of the node makes.
+/// The prefix of timelines created by the node's agent.
 const OF_AGENT: &str = "k8s-";
 
 /// Where the node is, and what is done to it.
@@ -46,7 +46,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes the node's root directory ours, so that links in it lead where they do on the node.
+    /// Makes the node's root directory ours, so that its links lead to the same places as on the
+    /// node.
     fn enter(&self) -> Result<Root> {
         let entered = nix::unistd::chroot(&self.host).and_then(|()| nix::unistd::chdir("/"));
         entered.with_context(|| format!("cannot enter {}", self.host.display()))?;
@@ -54,7 +55,7 @@ impl Place {
     }
 }
 
-/// Reads what is to be installed.
+/// Reads the programs to install.
 pub fn programs(folder: &Path) -> Result<Vec<Program>> {
     let program = |name| {
         let file = folder.join(name);
@@ -92,7 +93,7 @@ pub async fn install(
         say(format_args!("{} is written", file.display()));
     }
     let engine = Engine::new(distribution.socket);
-    // The second, if an installer was cut off before the restart.
+    // The second condition holds if an installer was interrupted before the restart.
     if !changed.is_empty() || !engine.knows_handler().await? {
         engine.await_quiet().await?;
         restart(&root, distribution, place.restart, &engine).await?;
@@ -100,7 +101,7 @@ pub async fn install(
         say(format_args!("the container engine knows the runtime handler"));
     }
     if verifies && let Err(error) = cluster::verify(client, here).await {
-        // New pods get what worked before.
+        // New pods get the version that worked before.
         if let Some(before) = before.filter(|before| *before != version) {
             tree.switch(&before)?;
             say(format_args!("{before} is in use again"));
@@ -117,7 +118,7 @@ pub async fn install(
 
 /// Uninstalls from the node.
 pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()> {
-    // First, so that no pod comes that would need what is removed.
+    // First, so that no new pod needs what is removed.
     cluster::label(client, &here.node, None).await?;
     let info = cluster::node_info(client, &here.node).await?;
     let distribution = info.distribution()?;
@@ -157,12 +158,12 @@ pub async fn uninstall(client: &Client, here: &Here, place: &Place) -> Result<()
     Ok(())
 }
 
-/// What the engine calls, as the node names it.
+/// The program called by the engine, by its path on the node.
 fn runtime(tree: &Tree<'_>) -> String {
     tree.program(RUNTIME).to_string_lossy().into_owned()
 }
 
-/// The folder with what is installed: this one, or another that the engine knows of.
+/// The folder of the installation: this one, or another that the engine knows.
 fn installed(root: &Root, info: &NodeInfo, folder: &Path) -> PathBuf {
     let tree = Tree::new(root, folder);
     if tree.exists() {
@@ -198,9 +199,9 @@ fn timelines(root: &Root) -> Vec<String> {
     sockets.filter_map(|it| it.file_name().into_string().ok()).collect()
 }
 
-/// Removes the timelines that the agent of the node has made, whose supervisors outlive it. Processes that were
-/// attached keep theirs, since a filter cannot be taken off: they get the node's clocks, and a supervisor that nobody
-/// finds any more ends with the last of them.
+/// Removes the timelines created by the node's agent, whose supervisors outlive it. Attached
+/// processes keep their filter, which cannot be removed: they get the node's clocks, and a
+/// supervisor that can no longer be found ends with the last of them.
 fn remove_timelines(root: &Root, eigentime: &Path) -> Result<()> {
     let ctl = |words: &[&str]| {
         let mut command = Command::new(root.at(eigentime));
@@ -208,7 +209,7 @@ fn remove_timelines(root: &Root, eigentime: &Path) -> Result<()> {
         command.output().with_context(|| format!("cannot run {}", eigentime.display()))
     };
     for name in timelines(root).iter().filter(|name| name.starts_with(OF_AGENT)) {
-        // The socket of a supervisor that was killed is gone once somebody has tried it.
+        // The socket of a killed supervisor disappears after the first attempt to use it.
         if ctl(&["rm", name])?.status.success() || !timelines(root).contains(name) {
             say(format_args!("timeline {name} is removed"));
             continue;
@@ -227,7 +228,7 @@ fn remove_timelines(root: &Root, eigentime: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes where the supervisors of root's timelines are found, unless there is one.
+/// Removes the registry of root's timelines, unless it contains one.
 fn forget_timelines(root: &Root) -> Result<()> {
     if !timelines(root).is_empty() {
         say(format_args!("{REGISTRY} stays: somebody on the node has timelines"));

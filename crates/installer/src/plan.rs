@@ -1,5 +1,5 @@
-//! What a node's engine has to read so that it knows the runtime handler: which files change, and
-//! to what. Nothing is written here.
+//! The configuration that a node's engine needs to know the runtime handler: the files to change,
+//! and their new contents. Nothing is written here.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -20,28 +20,28 @@ const DROP_IN: &str = "eigentime.toml";
 
 const CRIO_DROP_IN: &str = "50-eigentime.conf";
 
-/// What a file begins with that is ours alone.
+/// The first line of a file that is ours alone.
 const REMARK: &str = "# Written by eigentime-installer, which also removes it.\n";
 
-/// Around what is ours in a template.
+/// The markers around our part of a template.
 const BEGIN: &str = "# BEGIN eigentime-installer\n";
 const END: &str = "# END eigentime-installer\n";
 
 /// k3s' own template.
 const BASE: &str = "{{ template \"base\" . }}\n";
 
-/// What a file is to be.
+/// The required contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The file, as the node calls it.
+    /// The file, by its path on the node.
     pub file: PathBuf,
-    /// What has to be in it.
+    /// The required text.
     pub text: String,
-    /// How what is ours is taken out of it if it has changed since.
+    /// How our part is removed if the file has changed since.
     pub kind: Kind,
 }
 
-/// What of a file is ours.
+/// Our part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Kind {
     /// The whole file.
@@ -54,7 +54,7 @@ pub enum Kind {
     Block,
 }
 
-/// Says what the node's engine has to read to find this runtime.
+/// The configuration with which the node's engine finds this runtime.
 pub fn plan(root: &Root, node: &NodeInfo, runtime: &str) -> Result<Vec<Change>> {
     let version = node.version()?;
     match &node.distribution()?.files {
@@ -65,8 +65,8 @@ pub fn plan(root: &Root, node: &NodeInfo, runtime: &str) -> Result<Vec<Change>> 
             let main = Path::new(main);
             let new = || Text { file: main.to_owned(), text: "version = 2\n".to_owned() };
             let Text { file, text } = Texts::read(root, main)?.of_plugin()?.unwrap_or_else(new);
-            // What a file says of a plugin hides all that files before it say of the plugin
-            // (containerd's mergeConfig), so that a file of ours would hide everything.
+            // A file's settings for a plugin hide all settings for it in earlier files
+            // (containerd's mergeConfig), so a separate file of ours would hide everything.
             let text = containerd::add(&text, runtime).map_err(in_file(&file))?;
             Ok(vec![Change { file, text, kind: Kind::Entry }])
         }
@@ -84,8 +84,8 @@ pub fn plan(root: &Root, node: &NodeInfo, runtime: &str) -> Result<Vec<Change>> 
     }
 }
 
-/// The folder of another installation of this program on the node: one that the files to be changed
-/// name, and that is there.
+/// The folder of another installation of this program on the node: one that exists and is named in
+/// the files to change.
 pub fn elsewhere(root: &Root, changes: &[Change], runtime: &str) -> Result<Option<PathBuf>> {
     let name = Path::new(runtime).file_name();
     for change in changes {
@@ -100,7 +100,7 @@ pub fn elsewhere(root: &Root, changes: &[Change], runtime: &str) -> Result<Optio
     Ok(None)
 }
 
-/// The text of a file without what is ours in it.
+/// The text of a file without our part.
 pub fn without(file: &Path, kind: Kind, text: &str) -> Result<Option<String>> {
     Ok(match kind {
         Kind::Own => None,
@@ -122,7 +122,7 @@ pub fn without(file: &Path, kind: Kind, text: &str) -> Result<Option<String>> {
     })
 }
 
-/// containerd 2: a file of ours, which another imports.
+/// containerd 2: a file of ours, imported by another.
 fn imported(
     root: &Root,
     main: &Path,
@@ -130,7 +130,7 @@ fn imported(
     version: (u32, u32),
     runtime: &str,
 ) -> Result<Vec<Change>> {
-    /// Since then, containerd reads the folder of drop-ins if there is no main file.
+    /// From this version on, containerd reads the folder of drop-ins if there is no main file.
     const READS_FOLDER: (u32, u32) = (2, 2);
     let texts = Texts::read(root, main)?;
     let text = drop_in(version, runtime, texts.systemd_cgroup()?)?;
@@ -155,7 +155,7 @@ fn imported(
     Ok(vec![own(file, text), import])
 }
 
-/// k3s and RKE2: a drop-in, if the template in use imports it; else a block of the template.
+/// k3s and RKE2: a drop-in, if the template in use imports it; otherwise a block of the template.
 fn template(root: &Root, folder: &Path, version: (u32, u32), runtime: &str) -> Result<Change> {
     let is_new = version >= (2, 0);
     let name = if is_new { "config-v3.toml" } else { "config.toml" };
@@ -177,14 +177,14 @@ fn template(root: &Root, folder: &Path, version: (u32, u32), runtime: &str) -> R
     let newline = if above.ends_with('\n') { "" } else { "\n" };
     let version = config_version(version);
     let entry = containerd::add_alone(version, runtime, Some(true)).map_err(in_file(&file))?;
-    // The template has its version elsewhere, and what it says of runc's control groups is filled in.
+    // The template has its version elsewhere, and fills in runc's setting for control groups.
     let entry = entry.trim_start_matches(version).trim_start();
     let entry = entry.replace("SystemdCgroup = true", "SystemdCgroup = {{ .SystemdCgroup }}");
     let text = format!("{above}{newline}{BEGIN}{entry}{END}{below}");
     Ok(Change { file, text, kind: Kind::Block })
 }
 
-/// k0s makes containerd's file only as long as its first line says so.
+/// k0s generates containerd's file only as long as its first line says so.
 fn managed(root: &Root, main: &Path) -> Result<()> {
     const MARK: &str = "# k0s_managed=true";
     match read(root, main)? {
@@ -211,7 +211,7 @@ fn drop_in(version: (u32, u32), runtime: &str, systemd_cgroup: Option<bool>) -> 
         .map_err(|cause| anyhow::anyhow!("{cause}"))
 }
 
-/// Without its infrastructure container, nothing would hold a pod's timeline between one of its
+/// Without its infrastructure container, no process would hold a pod's timeline between one of its
 /// containers and the next.
 fn crio(runtime: &str) -> String {
     let table = format!("[crio.runtime.runtimes.{HANDLER}]");
@@ -245,8 +245,7 @@ struct Text {
     text: String,
 }
 
-/// A file of containerd and those that it imports, in the order in which they are read. None if the
-/// first is not there.
+/// A file of containerd and its imports, in reading order. None if the first does not exist.
 struct Texts(Vec<Text>);
 
 impl Texts {
@@ -270,7 +269,7 @@ impl Texts {
         Ok(Self(texts))
     }
 
-    /// What `runc` has, by the last that says so.
+    /// The setting for `runc`, in the last file that has it.
     fn systemd_cgroup(&self) -> Result<Option<bool>> {
         let mut last = None;
         for text in &self.0 {
@@ -279,7 +278,7 @@ impl Texts {
         Ok(last)
     }
 
-    /// The last file that says something of the plugin for Kubernetes, or else the first.
+    /// The last file with settings for the Kubernetes plugin, or else the first.
     fn of_plugin(mut self) -> Result<Option<Text>> {
         let mut at = 0;
         for (number, text) in self.0.iter().enumerate() {
@@ -291,7 +290,7 @@ impl Texts {
     }
 }
 
-/// What a file imports, as paths or patterns.
+/// The imports of a file, as paths or patterns.
 fn imports(text: &Text) -> Result<Vec<PathBuf>> {
     let document: DocumentMut = text.text.parse().map_err(in_file(&text.file))?;
     let folder = text.file.parent().unwrap_or(Path::new("/"));
@@ -300,7 +299,7 @@ fn imports(text: &Text) -> Result<Vec<PathBuf>> {
     Ok(names.map(|name| folder.join(name)).collect())
 }
 
-/// The folders of which a file imports all that ends with `.toml`.
+/// The folders from which a file imports everything ending in `.toml`.
 fn folders(text: &Text) -> Result<Vec<PathBuf>> {
     let all = imports(text)?.into_iter();
     Ok(all

@@ -1,5 +1,5 @@
-//! What was changed in files of the node, and what was in them before, so that it can be undone
-//! byte for byte. It is written down before the change is made.
+//! The changes to files of the node, and their previous contents, to undo them byte for byte. Each
+//! change is recorded before it is made.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Write};
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Change, Kind, without};
 use crate::tree::{RECORD, Root, Tree, remove_empty, remove_file, successor};
 
-/// The mode of a file of an engine that was not there.
+/// The mode of a new engine file.
 const NEW_MODE: u32 = 0o644;
 
-/// The mode of what nobody else may read: engines' files hold passwords for registries.
+/// The mode of private files: engines' files contain registry passwords.
 const PRIVATE: u32 = 0o600;
 
-/// What was changed.
+/// The record of changes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// Files, in the order in which they were changed.
+    /// The files, in the order of the changes.
     files: Vec<Entry>,
-    /// Folders that were made, the outer before the inner.
+    /// The created folders, outer before inner.
     folders: Vec<PathBuf>,
 }
 
@@ -31,15 +31,15 @@ pub struct Record {
 struct Entry {
     file: PathBuf,
     kind: Kind,
-    /// What was there before; nothing if there was no file.
+    /// The previous contents; none if there was no file.
     before: Option<String>,
-    /// What we have written.
+    /// The contents that we have written.
     written: String,
 }
 
 impl Record {
-    /// Reads it; there is an empty one if nothing was changed yet. One that others could read, as
-    /// earlier versions have written it, is closed to them.
+    /// Reads the record; it is empty if nothing was changed yet. One that others could read, as
+    /// written by earlier versions, is made private.
     pub fn read(tree: &Tree<'_>) -> Result<Self> {
         let file = tree.at(RECORD);
         let close = || fs::set_permissions(&file, fs::Permissions::from_mode(PRIVATE));
@@ -52,7 +52,7 @@ impl Record {
         }
     }
 
-    /// Makes these changes; returns the files that were not so already.
+    /// Makes these changes; returns the files that actually changed.
     pub fn make(
         &mut self,
         root: &Root,
@@ -79,7 +79,7 @@ impl Record {
     fn note(&mut self, root: &Root, change: &Change, before: Option<String>) -> Result<()> {
         let written = change.text.clone();
         match self.files.iter_mut().find(|entry| entry.file == change.file) {
-            // If somebody has changed it since, what was there before us is history.
+            // If it was changed since by others, the contents before ours are obsolete.
             Some(entry) => {
                 if before.as_ref() != Some(&entry.written) {
                     let ours = |text: String| without(&entry.file, entry.kind, &text).transpose();
@@ -104,13 +104,13 @@ impl Record {
         write(&file, &text, PRIVATE).with_context(|| cannot("write", &file))
     }
 
-    /// Undoes all changes; returns the files that were changed. A file that somebody else has changed
-    /// since keeps that change, and loses what is ours.
+    /// Undoes all changes; returns the files that changed. A file changed by others since keeps
+    /// that change, and loses only our part.
     pub fn undo(&self, root: &Root) -> Result<Vec<PathBuf>> {
         let mut changed = Vec::new();
         for entry in self.files.iter().rev() {
             let file = target(&root.at(&entry.file));
-            // One of an installer that was cut off.
+            // Left by an interrupted installer.
             remove_file(&successor(&file)).with_context(|| cannot("restore", &entry.file))?;
             let Some(now) = read(root, &entry.file)? else { continue };
             let text = match now == entry.written {
@@ -128,7 +128,7 @@ impl Record {
             changed.push(entry.file.clone());
         }
         for folder in self.folders.iter().rev() {
-            // Unless somebody has put something there.
+            // Unless others have put something there.
             remove_empty(&root.at(folder)).with_context(|| cannot("remove", folder))?;
         }
         Ok(changed)
@@ -143,8 +143,8 @@ fn read(root: &Root, file: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Replaces a file at once or not at all; mode and owner stay. A link stays, too. Until the text is
-/// where it belongs, nobody else can read it.
+/// Replaces a file atomically; mode, owner and a link are kept. No one else can read the text until
+/// it is in place.
 fn write(file: &Path, text: &str, new_mode: u32) -> std::io::Result<()> {
     let file = target(file);
     let old = fs::metadata(&file).ok();
@@ -160,7 +160,8 @@ fn write(file: &Path, text: &str, new_mode: u32) -> std::io::Result<()> {
     fs::rename(&new, &file)
 }
 
-/// A new file that nobody else can read. One of an installer that was cut off may be open to others.
+/// A new file that no one else can read. One left by an interrupted installer may be open to
+/// others.
 fn private(file: &Path) -> std::io::Result<File> {
     remove_file(file)?;
     File::options().write(true).create_new(true).mode(PRIVATE).open(file)
@@ -205,7 +206,7 @@ mod tests {
         scratch.write(FILE, "password");
         Record::default().make(&root, &tree, &change("one")).unwrap();
         assert_eq!(mode(&tree.at(RECORD)), PRIVATE);
-        // As an earlier version has left it, also if nothing else is to be done.
+        // As left by an earlier version, even if nothing else is to be done.
         close(&tree.at(RECORD), 0o644);
         let mut record = Record::read(&tree).unwrap();
         assert_eq!(mode(&tree.at(RECORD)), PRIVATE);
@@ -219,7 +220,7 @@ mod tests {
         let file = root.at(Path::new(FILE));
         scratch.write(FILE, "password");
         close(&file, 0o600);
-        // Somebody has opened what an installer that was cut off has left.
+        // Others have opened the leftover of an interrupted installer.
         scratch.write("/etc/containerd/.config.toml.eigentime", "");
         let left = successor(&file);
         close(&left, 0o644);
@@ -229,7 +230,7 @@ mod tests {
         opened.read_to_string(&mut seen).unwrap();
         assert_eq!(seen, "");
         assert_eq!(mode(&file), 0o600);
-        // Before anything is in it.
+        // Before it has any contents.
         private(&left).unwrap();
         assert_eq!(mode(&left), PRIVATE);
     }

@@ -1,4 +1,4 @@
-//! Restarting the node's container engine. Containers that run are not touched: their shims do not
+//! Restarting the node's container engine. Running containers are not affected: their shims do not
 //! belong to the engine's process.
 
 use std::path::Path;
@@ -24,9 +24,9 @@ pub enum How {
 /// A service manager.
 struct Manager {
     name: &'static str,
-    /// What is there while it runs.
+    /// A file that exists while it is running.
     mark: &'static str,
-    /// Succeeds for a service that runs.
+    /// The command that succeeds if a service is running.
     runs: fn(&str) -> [String; 3],
     restart: fn(&str) -> [String; 3],
 }

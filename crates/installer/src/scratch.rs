@@ -1,4 +1,4 @@
-//! A node's files for a test, in a folder that is removed in the end.
+//! A node's files for a test, in a temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::tree::Root;
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new one.
+    /// Creates one.
     pub fn new(name: &str) -> Self {
         let name = format!("eigentime-installer-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -29,7 +29,7 @@ impl Scratch {
         fs::write(file, text).unwrap();
     }
 
-    /// All files, folders and links of the node, with what is in them.
+    /// All files, folders and links of the node, with their contents.
     pub fn tree(&self) -> Vec<(PathBuf, String)> {
         fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
             for entry in fs::read_dir(folder).unwrap() {

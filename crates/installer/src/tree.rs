@@ -1,5 +1,5 @@
-//! The folder of ours on a node: a folder for each version, a link to the one in use, and a record
-//! of what was changed elsewhere.
+//! Our folder on a node: a folder for each version, a link to the current one, and a record of
+//! changes elsewhere.
 //!
 //! ```text
 //! /opt/eigentime/versions/0.1.0-3f9c2a71e5d04b86/{eigentime,eigentime-oci}
@@ -18,23 +18,23 @@ use anyhow::{Context, Result, bail};
 use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest, Sha256};
 
-/// The record of what was changed elsewhere.
+/// The record of changes elsewhere.
 pub const RECORD: &str = "record.json";
 
 const VERSIONS: &str = "versions";
 const NEW_VERSION: &str = ".new";
 const CURRENT: &str = "current";
 const NEW_CURRENT: &str = ".current";
-/// The first that is made, and the last that is removed: a folder that has it is ours.
+/// The first file created, and the last removed: a folder that has it is ours.
 const LOCK: &str = "lock";
 
-/// The file that takes the place of another once it is complete.
+/// The file that replaces another once it is complete.
 pub fn successor(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!(".{name}.eigentime"))
 }
 
-/// Removes a folder, unless it holds something or is a link; returns whether it is gone.
+/// Removes a folder, unless it contains something or is a link; returns whether it is gone.
 pub fn remove_empty(folder: &Path) -> io::Result<bool> {
     match fs::remove_dir(folder) {
         Ok(()) => Ok(true),
@@ -46,7 +46,7 @@ pub fn remove_empty(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a file that may be gone already.
+/// Removes a file that may already be gone.
 pub fn remove_file(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -54,37 +54,37 @@ pub fn remove_file(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the files of the node are.
+/// The root of the node's files.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
 impl Root {
-    /// The node's `/` is this folder here.
+    /// The node's `/` is this local folder.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
 
-    /// Where a file of the node is here.
+    /// The local path of a file of the node.
     pub fn at(&self, file: &Path) -> PathBuf {
         self.0.join(file.strip_prefix("/").unwrap_or(file))
     }
 
-    /// What the node calls a file that is here.
+    /// The node's path of a local file.
     pub fn of_node(&self, file: &Path) -> PathBuf {
         Path::new("/").join(file.strip_prefix(&self.0).unwrap_or(file))
     }
 }
 
-/// A program that is put on the node.
+/// A program installed on the node.
 #[derive(Debug)]
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// What is in its file.
+    /// The contents of its file.
     pub bytes: Vec<u8>,
 }
 
-/// The folder of ours.
+/// Our folder.
 #[derive(Debug)]
 pub struct Tree<'a> {
     root: &'a Root,
@@ -92,12 +92,12 @@ pub struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// The folder, as the node calls it.
+    /// The folder with this path on the node.
     pub fn new(root: &'a Root, folder: &'a Path) -> Self {
         Self { root, folder }
     }
 
-    /// The folder of ours that a program of the version in use is in.
+    /// Our folder that contains a program of the current version.
     pub fn of_program(root: &'a Root, program: &'a Path) -> Option<Self> {
         let current = program.parent()?;
         let folder = current.ends_with(CURRENT).then(|| current.parent())??;
@@ -105,27 +105,27 @@ impl<'a> Tree<'a> {
         tree.exists().then_some(tree)
     }
 
-    /// The folder, as the node calls it.
+    /// The folder's path on the node.
     pub fn folder(&self) -> &Path {
         self.folder
     }
 
-    /// Where something in it is here.
+    /// The local path of something in it.
     pub fn at(&self, name: impl AsRef<Path>) -> PathBuf {
         self.root.at(self.folder).join(name)
     }
 
-    /// What the engine calls a program of the version in use.
+    /// The engine's path of a program of the current version.
     pub fn program(&self, name: &str) -> PathBuf {
         self.folder.join(CURRENT).join(name)
     }
 
-    /// Is anything installed?
+    /// Whether anything is installed.
     pub fn exists(&self) -> bool {
         self.at(LOCK).exists()
     }
 
-    /// Makes the folder and locks it. One that holds anything else is left alone.
+    /// Creates the folder and locks it. A folder that contains anything else is left alone.
     pub fn claim(&self) -> Result<Flock<File>> {
         let foreign = self.foreign().with_context(|| self.cannot("read", ""))?;
         if !foreign.is_empty() {
@@ -140,7 +140,7 @@ impl<'a> Tree<'a> {
         self.lock()
     }
 
-    /// What is in the folder that is not ours.
+    /// The foreign contents of the folder.
     fn foreign(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(self.at("")) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -159,7 +159,7 @@ impl<'a> Tree<'a> {
         Ok(foreign)
     }
 
-    /// What is made in the folder, in the order in which it is removed.
+    /// Our files in the folder, in the order of removal.
     fn ours(&self) -> [PathBuf; 6] {
         let record = self.at(RECORD);
         let [versions, current, new, lock] =
@@ -167,7 +167,7 @@ impl<'a> Tree<'a> {
         [versions, current, new, successor(&record), record, lock]
     }
 
-    /// Keeps other installers out, until the lock is dropped.
+    /// Excludes other installers, until the lock is dropped.
     pub fn lock(&self) -> Result<Flock<File>> {
         let file = File::create(self.at(LOCK)).with_context(|| self.cannot("make", LOCK))?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -180,8 +180,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Puts these programs into a folder of their own, and returns its name. A folder that is there
-    /// is complete, since it is renamed last.
+    /// Installs these programs in a new folder, and returns its name. An existing folder is
+    /// complete, since it is renamed last.
     pub fn put(&self, version: &str, programs: &[Program]) -> Result<String> {
         let mut hash = Sha256::new();
         for program in programs {
@@ -211,13 +211,13 @@ impl<'a> Tree<'a> {
         Ok(name)
     }
 
-    /// The version in use.
+    /// The current version.
     pub fn current(&self) -> Option<String> {
         let link = fs::read_link(self.at(CURRENT)).ok()?;
         Some(link.file_name()?.to_str()?.to_owned())
     }
 
-    /// Lets another version be in use. At no moment is there none.
+    /// Switches to another version atomically.
     pub fn switch(&self, name: &str) -> Result<()> {
         let new = self.at(NEW_CURRENT);
         let switch = || {
@@ -228,7 +228,7 @@ impl<'a> Tree<'a> {
         switch().with_context(|| self.cannot("switch", CURRENT))
     }
 
-    /// Removes the versions that are neither in use nor run by anybody; returns which.
+    /// Removes the versions that are neither current nor running; returns which.
     pub fn prune(&self) -> Result<Vec<String>> {
         let (current, run) = (self.current(), self.run_by_somebody()?);
         self.remove_versions(|name| Some(name) != current.as_deref() && !run.contains(name))
@@ -266,7 +266,7 @@ impl<'a> Tree<'a> {
         Ok(names.collect())
     }
 
-    /// Removes what is ours, and the folder unless it holds something else; returns whether it is gone.
+    /// Removes our files, and the folder unless it contains others; returns whether it is gone.
     pub fn remove(&self) -> Result<bool> {
         self.remove_versions(|_| true)?;
         let remove = || {
@@ -283,7 +283,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Is this the name of a folder that `put` makes?
+/// Whether this is the name of a folder created by `put`.
 fn is_version(name: &str) -> bool {
     let is_hash = |it: &str| it.len() == 16 && it.chars().all(|one| one.is_ascii_hexdigit());
     name == NEW_VERSION || name.rsplit_once('-').is_some_and(|(_, hash)| is_hash(hash))
@@ -332,7 +332,7 @@ mod tests {
         let scratch = Scratch::new("foreign");
         let (root, folder) = (scratch.root(), Path::new("/data/tools"));
         let tree = Tree::new(&root, folder);
-        // The second has the names of ours, but we have not made it.
+        // The second is named like ours, but was not created by us.
         for file in ["/data/tools/java", "/data/tools/versions/8-0123456789abcdef/java"] {
             scratch.write(file, "");
             let before = scratch.tree();
@@ -352,7 +352,7 @@ mod tests {
         scratch.write("/data/tools/record.json", "{}");
         scratch.write("/data/tools/versions/notes", "mine");
         drop(lock);
-        // Somebody else has put it there since.
+        // Someone else has put it there since.
         assert!(tree.claim().is_ok());
         scratch.write("/data/tools/notes", "mine");
         assert!(tree.claim().unwrap_err().to_string().contains("notes"));

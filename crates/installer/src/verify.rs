@@ -7,19 +7,19 @@ use serde_json::json;
 
 use crate::cluster::Here;
 
-/// The date that the pod is given.
+/// The date given to the pod.
 const DATE: &str = "2038-01-19T03:14:07Z";
 
-/// How long after its date the pod may look: it has to start.
+/// How long after its date the pod may read the clock: it has to start first.
 const LATE: SignedDuration = SignedDuration::from_hours(1);
 
-/// The RuntimeClass for nodes that do not have their label yet.
+/// The RuntimeClass for nodes without their label.
 const CLASS: &str = "eigentime-verify";
 
 /// The installer's account.
 const ACCOUNT: &str = "eigentime-installer";
 
-/// The pod. It goes with the installer's own, whatever happens.
+/// The pod. It is deleted with the installer's own in any case.
 pub fn pod(here: &Here) -> Result<Pod> {
     Ok(serde_json::from_value(json!({
         "metadata": {
@@ -40,7 +40,7 @@ pub fn pod(here: &Here) -> Result<Pod> {
             "runtimeClassName": CLASS,
             "nodeName": here.node,
             "restartPolicy": "Never",
-            // For its secrets to pull the image with; its token is for the installer only.
+            // For its image pull secrets; its token is for the installer only.
             "serviceAccountName": ACCOUNT,
             "automountServiceAccountToken": false,
             "tolerations": [{ "operator": "Exists" }],
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The policy of the chart is tested with this pod.
+    /// The chart's policy is tested with this pod.
     #[test]
     fn the_pod_is_what_the_policy_admits() {
         let here = Here {

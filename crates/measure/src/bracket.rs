@@ -3,27 +3,27 @@
 /// A reading between two of another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bracket<T> {
-    /// The other clock before.
+    /// The other clock, read before.
     pub before: i64,
-    /// What was read.
+    /// The reading.
     pub inside: T,
-    /// The other clock after.
+    /// The other clock, read after.
     pub after: i64,
 }
 
 impl<T> Bracket<T> {
-    /// How far apart the readings around are: the comparison is off by no more.
+    /// The distance of the two outer readings, which bounds the error of the comparison.
     pub fn width(&self) -> u64 {
         self.after.abs_diff(self.before)
     }
 
-    /// The other clock in the middle.
+    /// The midpoint of the other clock's readings.
     pub fn middle(&self) -> i64 {
         self.before + (self.after - self.before) / 2
     }
 }
 
-/// The narrowest of so many brackets, at least one: one in a few is widened by an interrupt.
+/// The narrowest of this many brackets, at least one: one in a few is widened by an interrupt.
 pub fn narrowest<T>(tries: usize, outside: impl Fn() -> i64, inside: impl Fn() -> T) -> Bracket<T> {
     let once = || {
         let before = outside();

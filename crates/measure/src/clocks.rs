@@ -1,4 +1,4 @@
-//! The kernel's clocks, through the vDSO where that serves them.
+//! The kernel's clocks, through the vDSO where possible.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -10,13 +10,13 @@ pub fn nanos(clock: ClockId) -> i64 {
     of(clock_gettime(clock))
 }
 
-/// A time of the kernel's, in nanoseconds.
+/// A kernel time, in nanoseconds.
 #[inline]
 pub fn of(time: Timespec) -> i64 {
     time.tv_sec.saturating_mul(SECOND_NS).saturating_add(time.tv_nsec)
 }
 
-/// A time in nanoseconds, as the kernel takes it.
+/// Nanoseconds as a kernel time.
 #[inline]
 pub fn timespec(nanos: i64) -> Timespec {
     Timespec { tv_sec: nanos.div_euclid(SECOND_NS), tv_nsec: nanos.rem_euclid(SECOND_NS) }

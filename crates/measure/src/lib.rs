@@ -1,12 +1,12 @@
-//! What measuring needs, for the doctor, the probe, the study and the benches.
+//! Measuring tools for the doctor, the probe, the study and the benches.
 //!
-//! - `stopwatch`: how long something takes by the host's time, in a timeline, too.
+//! - `stopwatch`: durations in the host's time, in a timeline, too.
 //! - `clocks`: the kernel's clocks in nanoseconds.
 //! - `bracket`: two clocks at one moment.
 //! - `quantile`: medians and other quantiles.
 //! - `timerfd`: a timer as a descriptor.
 //! - `vdso`, `oracle`: the functions of the vDSO, and whether they make a system call.
-//! - `unknown`: why something cannot be known.
+//! - `unknown`: why something cannot be determined.
 #![warn(missing_docs)]
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Who serves a call: the vDSO alone, or the kernel after all? Found out, and not timed.
+//! Whether a call is served by the vDSO alone or by the kernel, tested directly instead of timed.
 //!
-//! A child of this process forbids itself the system calls in question by a seccomp filter, which
+//! A child of this process forbids itself the system calls in question with a seccomp filter, which
 //! answers them with an error number that no kernel uses, and then calls the functions of the vDSO.
-//! Who gets that number has made a system call. It needs no privilege; and a call that the child
-//! makes on purpose first shows that the filter holds.
+//! A call that returns this number has made a system call. This needs no privilege, and a
+//! deliberate system call of the child first verifies the filter.
 
 use std::ffi::{c_int, c_long};
 use std::io;
@@ -22,7 +22,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, sock_filter};
 use crate::Unknown;
 use crate::vdso::Vdso;
 
-/// A call of which it is asked who serves it.
+/// A call to test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// `clock_gettime` of this clock.
@@ -37,26 +37,26 @@ pub enum Asked {
     Getcpu,
 }
 
-/// Who serves a call.
+/// What serves a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// The vDSO, without the kernel.
     Vdso,
     /// The kernel: the vDSO makes a system call, or has no such function.
     SystemCall,
-    /// Neither: the vDSO itself refuses it, with this error number.
+    /// Neither: the vDSO itself rejects it with this error number.
     Failed(i32),
 }
 
-/// The error number by which the filter answers: above all of Linux, below the greatest that the
+/// The error number returned by the filter: above all of Linux's, below the greatest that the
 /// kernel passes on (MAX_ERRNO, 4095).
 const SENTINEL: c_int = 3333;
 
-/// How long the child may take: its work is done in microseconds, on an idle machine. In a timeline a busy
-/// host may have a thousandth of that.
+/// The timeout of the child: its work takes microseconds on an idle machine. In a timeline a busy
+/// host may get a thousandth of that.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// What the filter answers, and so cannot be called by the child but through the vDSO.
+/// The system calls that the filter answers, so that the child can make them only through the vDSO.
 #[cfg(target_arch = "x86_64")]
 const CALLS: &[libc::c_long] = &[
     libc::SYS_clock_gettime,
@@ -69,28 +69,28 @@ const CALLS: &[libc::c_long] = &[
 const CALLS: &[libc::c_long] =
     &[libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_gettimeofday, libc::SYS_getcpu];
 
-/// What the child answers in place of what was served: 0, or its error number.
+/// The child's answer if the vDSO served a call successfully; otherwise its error number.
 const BY_VDSO: c_int = 0;
 
-/// Why the child gave up: what its first word is then, in the place of [`DONE`].
+/// Why the child gave up, in its first word; [`DONE`] if it did not.
 const DONE: c_int = 0;
 const NO_PRIVILEGES_REFUSED: c_int = 1;
 const FILTER_REFUSED: c_int = 2;
 const FILTER_WITHOUT_EFFECT: c_int = 3;
 
-/// The greatest number of questions that one child is asked: what it says is written at once.
+/// The maximum number of questions to one child: it writes all answers at once.
 const MOST: usize = 128;
 
-/// Asks who serves these calls, in a child of this process. It may have other threads.
+/// Tests what serves these calls, in a child of this process, which may have other threads.
 ///
 /// # Errors
-/// [`Unknown`] where no such child can be made or no filter can be set, as in some sandboxes.
+/// [`Unknown`] if no such child can be created or no filter can be set, as in some sandboxes.
 pub fn ask(vdso: &Vdso, asked: &[Asked]) -> Result<Vec<Served>, Unknown> {
-    // SAFETY: what is called makes system calls with memory of its own.
+    // SAFETY: the calls make system calls with memory of their own.
     ask_children(asked, |asked| unsafe { call(vdso, asked) })
 }
 
-/// The same of the functions of this program's C library, which may not know those of the vDSO.
+/// The same for the functions of this program's C library, which may not use those of the vDSO.
 /// [`Asked::Getcpu`] is its `sched_getcpu`.
 ///
 /// # Errors
@@ -109,14 +109,14 @@ fn ask_children(asked: &[Asked], call: impl Fn(Asked) -> c_int) -> Result<Vec<Se
     Ok(served)
 }
 
-/// Asks whether a call of the caller's own is the system call of this number, or one of those that
-/// the vDSO is for. It is made once, in a child, and gives 0 or an error number with a minus sign.
+/// Tests whether a call of the caller's own makes the system call with this number, or one of those
+/// that the vDSO serves. It is made once, in a child, and returns 0 or a negative error number.
 ///
 /// # Errors
 /// [`Unknown`], as [`ask`].
 ///
 /// # Safety
-/// The call may do only what a signal handler may.
+/// The call must be async-signal-safe.
 pub unsafe fn ask_of(number: c_long, call: &mut dyn FnMut() -> c_int) -> Result<Served, Unknown> {
     let program = program(&[CALLS, &[number]].concat());
     ask_one_child(&program, 1, &mut |_| call()).map(|served| served[0])
@@ -131,8 +131,8 @@ fn ask_one_child(
     let (from, to) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|it| refused("no pipe can be made", &it.into()))?;
     let mut answers = vec![0; asked + 2];
-    // SAFETY: the child, which has this thread only, makes system calls and calls the vDSO; it
-    // allocates nothing, takes no lock, and returns from nothing.
+    // SAFETY: the child, which has only this thread, makes system calls and calls the vDSO; it
+    // allocates nothing, takes no lock, and does not return.
     let child = match unsafe { fork() } {
         // SAFETY: this is the child.
         0 => unsafe { be_the_child(program, &mut answers, call, &to) },
@@ -180,11 +180,11 @@ fn program(refused: &[c_long]) -> BpfProgram {
     filter.and_then(TryInto::try_into).expect("a few calls are a filter")
 }
 
-/// Forks without what the C library and others have registered for it (pthread_atfork), with all
-/// signals blocked in the child: handlers of the program must not run there.
+/// Forks without the handlers registered by the C library and others (pthread_atfork), with all
+/// signals blocked in the child: the program's handlers must not run there.
 ///
 /// # Safety
-/// The child may call only what a signal handler may.
+/// The child may call only async-signal-safe functions.
 unsafe fn fork() -> libc::c_long {
     // SAFETY: plain system calls with room for what they write; without CLONE_VM the child has
     // a copy of this stack.
@@ -203,18 +203,18 @@ unsafe fn fork() -> libc::c_long {
     }
 }
 
-/// Sets the filter, asks, writes the answers and ends.
+/// Sets the filter, runs the tests, writes the answers and exits.
 ///
 /// # Safety
-/// For the child of [`fork`] only.
+/// Only for the child of [`fork`].
 unsafe fn be_the_child(
     program: &[sock_filter],
     answers: &mut [c_int],
     call: &mut dyn FnMut(usize) -> c_int,
     to: &OwnedFd,
 ) -> ! {
-    // SAFETY: what is called makes system calls with memory of this function's arguments, which
-    // the child has for its own.
+    // SAFETY: the calls make system calls with memory of this function's arguments, of which the
+    // child has its own copy.
     unsafe {
         (answers[0], answers[1]) = confine(program);
         if answers[0] == DONE {
@@ -223,22 +223,22 @@ unsafe fn be_the_child(
             }
         }
         let length = size_of_val(answers);
-        // Less than a pipe takes at once (PIPE_BUF); nobody is there to be told of a failure.
+        // Less than a pipe takes at once (PIPE_BUF); a failure cannot be reported.
         libc::write(to.as_raw_fd(), answers.as_ptr().cast(), length);
         libc::_exit(0)
     }
 }
 
-/// Sets the filter, and sees that it holds: why it did not work, and the error number.
+/// Sets the filter and verifies it: returns why that failed, and the error number.
 ///
 /// # Safety
 /// It cannot be undone.
 unsafe fn confine(program: &[sock_filter]) -> (c_int, c_int) {
     let program =
         libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut().cast() };
-    // SAFETY: the kernel copies the program; the time is written to where there is room.
+    // SAFETY: the kernel copies the program; the time is written to a valid location.
     unsafe {
-        // Whoever started it may end before it does; then nobody wants the answers.
+        // If the parent ends first, the answers are not needed.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
             return (NO_PRIVILEGES_REFUSED, *libc::__errno_location());
@@ -256,12 +256,12 @@ unsafe fn confine(program: &[sock_filter]) -> (c_int, c_int) {
     }
 }
 
-/// Makes a call by the vDSO: 0, or its error number with a minus sign.
+/// Makes a call through the vDSO: 0, or a negative error number.
 ///
 /// # Safety
 /// None; it allocates nothing and takes no lock.
 unsafe fn call(vdso: &Vdso, asked: Asked) -> c_int {
-    // SAFETY: the functions are given room for what they write, or null where they accept it.
+    // SAFETY: the functions are given room for their results, or null where they accept it.
     let result = unsafe {
         let mut time = std::mem::zeroed::<libc::timespec>();
         match asked {
@@ -271,7 +271,7 @@ unsafe fn call(vdso: &Vdso, asked: Asked) -> c_int {
                 let mut time = std::mem::zeroed::<libc::timeval>();
                 vdso.gettimeofday().map(|it| it(&raw mut time, ptr::null_mut()))
             }
-            // A time before 1970 is a time; the one that is the sentinel is in 1969.
+            // A time before 1970 is a valid time; the one that equals the sentinel is in 1969.
             Asked::Time => vdso.time().map(|it| match it(ptr::null_mut()) {
                 time if time == -c_long::from(SENTINEL) => -SENTINEL,
                 _ => 0,
@@ -285,10 +285,10 @@ unsafe fn call(vdso: &Vdso, asked: Asked) -> c_int {
     result.unwrap_or(-SENTINEL)
 }
 
-/// Makes a call by the C library: 0, or its error number with a minus sign.
+/// Makes a call through the C library: 0, or a negative error number.
 ///
 /// # Safety
-/// None; all of these may be called by signal handlers.
+/// None; all of these are async-signal-safe.
 unsafe fn call_libc(asked: Asked) -> c_int {
     // SAFETY: as in `call`; `errno` is this thread's.
     unsafe {
@@ -307,7 +307,7 @@ unsafe fn call_libc(asked: Asked) -> c_int {
     }
 }
 
-/// Reads until so many bytes are there, the pipe has ended or the time is over.
+/// Reads until this many bytes have arrived, the pipe has ended or the time is over.
 fn hear(from: &OwnedFd, wanted: usize) -> Result<Vec<u8>, Errno> {
     let deadline = Instant::now() + LIMIT;
     let mut heard = vec![0; wanted];
@@ -331,18 +331,18 @@ fn hear(from: &OwnedFd, wanted: usize) -> Result<Vec<u8>, Errno> {
     Ok(heard)
 }
 
-/// The child, which is ended and waited for when it is dropped.
+/// The child, which is killed and waited for when dropped.
 struct Child(Option<Pid>);
 
 impl Child {
-    /// Ends it: what it had to say, it has said. None if somebody else has waited for it.
+    /// Kills it: its answers have been read. None if someone else has waited for it.
     fn end(mut self) -> Option<WaitStatus> {
         self.reap()
     }
 
     fn reap(&mut self) -> Option<WaitStatus> {
         let pid = self.0.take()?;
-        // It may have ended already, and is not yet waited for: the number is still its own.
+        // It may have ended already, but has not been waited for: its id is still valid.
         let _ = kill_process(pid, Signal::KILL);
         loop {
             match waitpid(Some(pid), WaitOptions::empty()) {

@@ -1,19 +1,19 @@
 //! Medians and other quantiles.
 
-/// In ascending order.
+/// The values in ascending order.
 pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
     values
 }
 
-/// The median, which is the mean of the two in the middle where there are two; None of nothing.
+/// The median, which is the mean of the two middle values if there are two; None for no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     interpolated(&sorted(values), 0.5)
 }
 
-/// The value that this part of all is below, of values in ascending order, between the two next to
-/// it (type 7 of Hyndman and Fan 1996, the default of R and NumPy); None of nothing.
+/// The quantile of values in ascending order, interpolated between the two nearest (type 7 of
+/// Hyndman and Fan 1996, the default of R and NumPy); None for no values.
 pub fn interpolated(sorted: &[f64], part: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = part * last as f64;
@@ -22,10 +22,10 @@ pub fn interpolated(sorted: &[f64], part: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
 }
 
-/// The least of values in ascending order that this part of all does not exceed: one that was
-/// measured (type 1, nearest rank); None of nothing.
+/// The smallest of values in ascending order that this part of all does not exceed: a measured
+/// value (type 1, nearest rank); None for no values.
 pub fn nearest_rank<T: Copy>(sorted: &[T], part: f64) -> Option<T> {
-    /// 0.99 of 300 is 297, and a little more as a number of 53 bits.
+    /// 0.99 of 300 is 297, and slightly more in 53-bit arithmetic.
     const ROUNDING: f64 = 1e-6;
     let rank = (sorted.len() as f64 * part - ROUNDING).ceil().max(1.0) as usize;
     sorted.get(rank.min(sorted.len()).checked_sub(1)?).copied()

@@ -1,21 +1,21 @@
-//! How long something takes by the host's time, also where the program's own time is another.
+//! Durations in the host's time, even if the program's own time differs.
 
 use std::time::{Duration, Instant};
 
 use eigentime_clock::counter::{self, Rate};
 use eigentime_clock::{Clock, Reason, Trust};
 
-/// Measures spans of the host's time.
+/// Measures durations in the host's time.
 #[derive(Clone, Copy, Debug)]
 pub enum Stopwatch {
-    /// By CLOCK_MONOTONIC.
+    /// With CLOCK_MONOTONIC.
     Monotonic,
-    /// By the processor's counter: in a timeline, where the clocks may run at another rate, or not
-    /// at all.
+    /// With the processor's counter: in a timeline, where the clocks may run at another rate or be
+    /// frozen.
     Counter(Rate),
 }
 
-/// When something began.
+/// The start of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Began {
     by: Stopwatch,
@@ -24,7 +24,7 @@ pub struct Began {
 }
 
 impl Stopwatch {
-    /// One that is right here; None in a timeline where the counter cannot be calibrated.
+    /// The stopwatch suitable here; None in a timeline where the counter cannot be calibrated.
     pub fn new() -> Option<Self> {
         match Clock::system().trust() {
             Trust::Kernel(Reason::Timeline) => Some(Self::Counter(Rate::measure()?)),
@@ -32,14 +32,14 @@ impl Stopwatch {
         }
     }
 
-    /// Begins.
+    /// Starts a measurement.
     pub fn start(self) -> Began {
         Began { by: self, instant: Instant::now(), ticks: counter::read() }
     }
 }
 
 impl Began {
-    /// How long ago that was.
+    /// The time since the start.
     pub fn elapsed(&self) -> Duration {
         match self.by {
             Stopwatch::Monotonic => self.instant.elapsed(),
@@ -57,10 +57,10 @@ mod tests {
 
     #[test]
     fn both_ways_agree() {
-        /// The clock may be steered by 500 ppm more than when the counter was calibrated.
+        /// NTP may steer the clock by 500 ppm more than when the counter was calibrated.
         const APART: f64 = 1e-3;
         let by_ticks = Stopwatch::Counter(Rate::measure().expect("a clock that goes"));
-        // One within the other, so that being preempted between two of these lines does not matter.
+        // Nested, so that preemption between two of these lines does not matter.
         let outer = Stopwatch::Monotonic.start();
         let counted = by_ticks.start();
         let inner = Stopwatch::Monotonic.start();

@@ -14,19 +14,19 @@ use crate::clocks::timespec;
 pub struct Timerfd(OwnedFd);
 
 impl Timerfd {
-    /// One that is not armed.
+    /// Creates a disarmed timer.
     ///
     /// # Errors
-    /// Where there is no descriptor for it.
+    /// If no descriptor is available.
     pub fn new() -> io::Result<Self> {
         Ok(Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
     }
 
-    /// Has it fire when the clock shows `first`, and then each `period`; once if that is zero.
+    /// Arms it to fire when the clock shows `first`, and then every `period`; once if that is zero.
     /// Both are in nanoseconds.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn arm(&self, first: u64, period: u64) -> io::Result<()> {
         let [it_interval, it_value] = [period, first].map(|nanos| timespec(nanos.cast_signed()));
         let times = Itimerspec { it_interval, it_value };
@@ -34,7 +34,7 @@ impl Timerfd {
         Ok(())
     }
 
-    /// Waits until it has fired: how many times since the last wait.
+    /// Waits until it has fired: the number of times since the last wait.
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] if a signal handler has run meanwhile.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why something cannot be known.
+/// Why something cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown(String);
 

@@ -1,7 +1,7 @@
-//! The vDSO: the code that the kernel maps into every program, so that clocks are read without it.
+//! The vDSO: code that the kernel maps into every program for reading clocks without a system call.
 //!
-//! It is found by the auxiliary vector, as the C library finds it: in a timeline that names the
-//! image that serves the program there, and not the kernel's own.
+//! It is found through the auxiliary vector, as the C library does: in a timeline that names the
+//! image that serves the program there, not the kernel's own.
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::ops::Range;
@@ -14,18 +14,18 @@ use object::{Endianness, ReadRef, StringTable};
 
 use crate::Unknown;
 
-/// `clock_gettime` of the vDSO: 0, or an error number with a minus sign. `errno` stays as it is.
+/// `clock_gettime` of the vDSO: 0, or a negative error number. It does not change `errno`.
 pub type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
 /// `clock_getres` of the vDSO, likewise.
 pub type ClockGetres = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
 /// `gettimeofday` of the vDSO, likewise; the second argument is a `struct timezone` or null.
 pub type Gettimeofday = unsafe extern "C" fn(*mut libc::timeval, *mut c_void) -> c_int;
-/// `time` of the vDSO: the seconds, or an error number with a minus sign.
+/// `time` of the vDSO: the seconds, or a negative error number.
 pub type Time = unsafe extern "C" fn(*mut c_long) -> c_long;
-/// `getcpu` of the vDSO: 0, or an error number with a minus sign; the third argument is unused.
+/// `getcpu` of the vDSO: 0, or a negative error number; the third argument is unused.
 pub type Getcpu = unsafe extern "C" fn(*mut c_uint, *mut c_uint, *mut c_void) -> c_int;
 
-/// What the kernel calls them (vdso(7)).
+/// The kernel's names for them (vdso(7)).
 #[cfg(target_arch = "x86_64")]
 const NAMES: Names = Names {
     clock_gettime: "__vdso_clock_gettime",
@@ -51,7 +51,7 @@ struct Names {
     getcpu: Option<&'static str>,
 }
 
-/// The least that is mapped, and the most that a vDSO has ever needed, in bytes.
+/// The minimum mapped, and the maximum size of any vDSO so far, in bytes.
 const PAGE: usize = 4096;
 const MOST: usize = 1 << 20;
 
@@ -80,20 +80,20 @@ macro_rules! functions {
 }
 
 impl Vdso {
-    /// Finds it.
+    /// Finds the vDSO.
     ///
     /// # Errors
-    /// [`Unknown`] where the process has none, or none that can be understood.
+    /// [`Unknown`] if the process has none, or it cannot be parsed.
     pub fn find() -> Result<Self, Unknown> {
-        // SAFETY: it reads what the kernel has given to the process.
+        // SAFETY: it reads values that the kernel gave to the process.
         let base = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize;
         if base == 0 {
             return Err(Unknown::because("the kernel has given this process no vDSO"));
         }
-        // SAFETY: the auxiliary vector names an ELF file that is mapped, and its header with it.
+        // SAFETY: the auxiliary vector points to an ELF file that is mapped, including its header.
         let head = unsafe { std::slice::from_raw_parts(base as *const u8, PAGE) };
         let length = length(head).ok_or_else(strange)?;
-        // SAFETY: that is what its program headers say is mapped of it, from its beginning on.
+        // SAFETY: according to its program headers this much is mapped from its beginning.
         let image = unsafe { std::slice::from_raw_parts(base as *const u8, length) };
         let symbols = Symbols::of(image).ok_or_else(strange)?;
         let at = |name: &str| symbols.find(name).map(|offset| base + offset);
@@ -107,12 +107,12 @@ impl Vdso {
         })
     }
 
-    /// Where its code lies; the data that it reads, the vvar pages, lie elsewhere.
+    /// The memory of its code; the data that it reads, the vvar pages, are elsewhere.
     pub fn memory(&self) -> Range<usize> {
         self.memory.clone()
     }
 
-    /// One that has none of its functions, as an old or a foreign one may.
+    /// A vDSO without any of its functions, as an old or foreign one may be.
     #[cfg(test)]
     pub fn without_functions(&self) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Vdso {
         }
     }
 
-    /// One whose `clock_gettime` is another function.
+    /// A vDSO with another `clock_gettime`.
     #[cfg(test)]
     pub fn with_clock_gettime(&self, other: ClockGettime) -> Self {
         Self { clock_gettime: Some(other as usize), ..self.clone() }
@@ -149,7 +149,7 @@ fn strange() -> Unknown {
     Unknown::because("the vDSO is no ELF file of the usual form")
 }
 
-/// How many bytes are mapped, by the program headers in the first page.
+/// The number of bytes mapped, according to the program headers in the first page.
 fn length(head: &[u8]) -> Option<usize> {
     let header = FileHeader64::<Endianness>::parse(head).ok()?;
     let endian = header.endian().ok()?;
@@ -160,8 +160,8 @@ fn length(head: &[u8]) -> Option<usize> {
     (PAGE / 8..=MOST).contains(&length).then_some(length)
 }
 
-/// The symbols by which programs link to a shared object in memory. Addresses in it are offsets
-/// from its beginning.
+/// The dynamic symbols of a shared object in memory. Their addresses are offsets from its
+/// beginning.
 struct Symbols<'image> {
     endian: Endianness,
     table: &'image [Sym64<Endianness>],
@@ -179,7 +179,7 @@ impl<'image> Symbols<'image> {
             let entry = entries.iter().find(|entry| entry.tag32(endian) == Some(tag))?;
             Some(entry.d_val(endian))
         };
-        // The C library puts the base in front of addresses in what it loads; never in the vDSO.
+        // The C library relocates these addresses in objects that it loads, but never in the vDSO.
         let from = |tag| image.get(usize::try_from(entry(tag)?).ok()?..);
         let count = if let Some(table) = from(DT_HASH) {
             HashTable::<FileHeader64<Endianness>>::parse(endian, table).ok()?.symbol_table_length()
@@ -218,7 +218,7 @@ mod tests {
         let clock_gettime = vdso.clock_gettime().expect("every vDSO has it");
         assert!(vdso.memory().contains(&(clock_gettime as usize)));
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: -1 };
-        // SAFETY: it is given room for what it writes.
+        // SAFETY: it is given room for its result.
         assert_eq!(unsafe { clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) }, 0);
         assert!(time.tv_sec >= 0 && (0..1_000_000_000).contains(&time.tv_nsec));
         let mut resolution = libc::timespec { tv_sec: -1, tv_nsec: -1 };
@@ -234,7 +234,7 @@ mod tests {
         let Ok(vdso) = Vdso::find() else { skip!("a vDSO") };
         let (time, getcpu) = (vdso.time().unwrap(), vdso.getcpu().unwrap());
         let [mut cpu, mut node] = [u32::MAX; 2];
-        // SAFETY: they are given room for what they write, or null, which they accept.
+        // SAFETY: they are given room for their results, or null, which they accept.
         let (seconds, result) = unsafe {
             (time(std::ptr::null_mut()), getcpu(&raw mut cpu, &raw mut node, std::ptr::null_mut()))
         };

@@ -2,17 +2,17 @@
 
 use eigentime_timeline::{HostInstant, Nanos};
 
-/// What the wall clock shows.
+/// The wall clock.
 #[must_use]
 pub fn now() -> HostInstant {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     HostInstant(Nanos(since.map_or(0, |since| since.as_nanos() as i64)))
 }
 
-/// The error of the wall clock as the kernel estimates it; none if nothing synchronizes it (adjtimex(2)).
+/// The kernel's estimate of the wall clock's error; none if it is not synchronized (adjtimex(2)).
 #[must_use]
 pub fn error() -> Option<Nanos> {
-    // SAFETY: all zeros are a valid value, which asks for nothing to be changed.
+    // SAFETY: all zeros is a valid value that requests no change.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is valid and belongs to this function.
     let state = unsafe { libc::adjtimex(&raw mut timex) };

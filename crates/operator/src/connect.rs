@@ -1,5 +1,6 @@
-//! A client of the API server that notices when that cannot be reached any more. Without, a watch of a node that
-//! was off the network would be silent for minutes afterwards, and a report would wait as long for its answer.
+//! A client of the API server that detects when it can no longer be reached. Otherwise a watch from
+//! a node that was off the network would be silent for minutes afterwards, and a report would wait
+//! as long for its answer.
 
 use std::time::Duration;
 
@@ -11,17 +12,17 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _};
 use kube::{Client, Config};
 use tower::util::{ServiceExt as _, option_layer};
 
-/// How long the other end may be silent before a connection is given up; tcp(7): `TCP_USER_TIMEOUT`.
+/// How long the other end may be silent before a connection is given up; tcp(7):
+/// `TCP_USER_TIMEOUT`.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long nothing is sent before it is asked whether the other end is there; tcp(7): `TCP_KEEPIDLE` and
-/// `TCP_KEEPINTVL`.
+/// The idle time before the other end is probed; tcp(7): `TCP_KEEPIDLE` and `TCP_KEEPINTVL`.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// A client, by the environment or the pod's token.
+/// A client, configured from the environment or the pod's token.
 ///
 /// # Errors
 ///
-/// If neither says how the API server is reached.
+/// If neither says how to reach the API server.
 pub async fn client() -> anyhow::Result<Client> {
     let config = Config::infer().await?;
     if config.proxy_url.is_some() {

@@ -13,10 +13,10 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-/// How soon it is tried again after failures, at most: for so long, a node that is back hears of nothing.
+/// The maximum delay of a retry after failures: a node that is back receives nothing for this long.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The usual pauses after failures, but none that is longer.
+/// The usual delays after failures, but none that is longer.
 struct Pauses(DefaultBackoff);
 
 impl Iterator for Pauses {
@@ -33,7 +33,7 @@ impl Backoff for Pauses {
     }
 }
 
-/// Follows objects, of each of which only what `keep` leaves is kept; tells each that changes.
+/// Follows objects, reduced by `keep`; passes on each that changes.
 pub fn follow<K>(
     objects: Api<K>,
     config: watcher::Config,
@@ -52,7 +52,7 @@ where
         .into_stream()
 }
 
-/// Follows them where it only matters that something has changed.
+/// Follows objects when it only matters that something has changed.
 pub fn changes<K>(
     objects: Api<K>,
     config: watcher::Config,
@@ -66,5 +66,5 @@ where
     follow(objects, config, writer, keep).map(|it| it.map(drop)).boxed()
 }
 
-/// Leaves all of an object.
+/// Keeps a whole object.
 pub fn whole<K>(_: &mut K) {}

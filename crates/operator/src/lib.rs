@@ -2,14 +2,15 @@
 //!
 //! - `api`: the objects.
 //! - `controller`: makes a map of each change, for an instant that all nodes can meet.
-//! - `agent`: keeps the timelines of a node as the objects say.
-//! - `webhook`: lets pods join, and refuses what makes no sense.
+//! - `agent`: keeps the timelines of a node as specified by the objects.
+//! - `webhook`: lets pods join, and refuses invalid objects.
 //! - `plugin`: `kubectl eigentime`.
-//! - `connect`: reaches the API server.
+//! - `connect`: connects to the API server.
 //! - `follow`: follows objects of the API.
 //! - `members`: which pods are members of which timelines.
-//! - `metrics`, `serve`: what is told over HTTP.
-//! - `clock`: the clock of this machine; `unchanged`: how long others have not written anything, by it.
+//! - `metrics`, `serve`: metrics over HTTP.
+//! - `clock`: the clock of this machine; `unchanged`: how long others have written nothing,
+//!   measured with it.
 
 #[cfg(test)]
 #[macro_use]
@@ -38,7 +39,7 @@ async fn ended() {
     }
 }
 
-/// The text of an event, of which the API server takes this much.
+/// The text of an event, truncated to the API server's limit.
 fn event_note(mut text: String) -> String {
     const LONGEST: usize = 1024;
     const CUT: &str = "...";

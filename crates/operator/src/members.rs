@@ -9,12 +9,12 @@ use kube::{Resource, ResourceExt};
 
 use crate::api::{Timeline, local_name};
 
-/// What the annotations begin with by which pods get clocks of their own.
+/// The prefix of the annotations that give pods clocks of their own.
 pub const OF_ENGINE: &str = "io.eigentime.";
 /// The annotation with the timeline that a pod is started on.
 pub const TIMELINE: &str = "io.eigentime.timeline";
 
-/// Does a timeline select a pod with these labels in this namespace?
+/// Whether a timeline selects a pod with these labels in this namespace.
 #[must_use]
 pub fn selects(timeline: &Timeline, namespace: &str, labels: &BTreeMap<String, String>) -> bool {
     let selector = &timeline.spec.selector;
@@ -24,11 +24,11 @@ pub fn selects(timeline: &Timeline, namespace: &str, labels: &BTreeMap<String, S
     timeline.namespace().as_deref() == Some(namespace) && !is_empty && matches()
 }
 
-/// Why a selector means nothing.
+/// Why a selector is invalid.
 ///
 /// # Errors
 ///
-/// If one of its expressions does not: no schema of the API server's says which do.
+/// If one of its expressions is: the API server's schema cannot express that.
 pub fn check_selector(timeline: &Timeline) -> Result<(), String> {
     let read = Selector::try_from(timeline.spec.selector.clone());
     read.map(drop).map_err(|error| {
@@ -36,14 +36,14 @@ pub fn check_selector(timeline: &Timeline) -> Result<(), String> {
     })
 }
 
-/// Was a pod started on the timeline?
+/// Whether a pod was started on the timeline.
 #[must_use]
 pub fn is_started_on(pod: &Pod, timeline: &Timeline) -> bool {
     pod.annotations().get(TIMELINE) == Some(&local_name(timeline))
 }
 
-/// Is a pod to be a member of the timeline, since it was started on it or is selected? It is on a node, and has not
-/// ended.
+/// Whether a pod should be a member of the timeline, because it was started on it or is selected.
+/// It is on a node, and has not ended.
 fn is_claimed(pod: &Pod, timeline: &Timeline) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let is_placed = node(pod).is_some() && !matches!(phase, Some("Succeeded" | "Failed"));
@@ -58,8 +58,8 @@ fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// The timelines that a pod is to be a member of. It is one of the first: the one that it was started on, else the
-/// oldest; nothing but the webhook keeps several from selecting it.
+/// The timelines of which a pod should be a member. It is a member of the first: the one that it
+/// was started on, else the oldest; only the webhook prevents several from selecting it.
 #[must_use]
 pub fn claims<'a>(pod: &Pod, timelines: &'a [Arc<Timeline>]) -> Vec<&'a Arc<Timeline>> {
     let mut found: Vec<_> = timelines.iter().filter(|it| is_claimed(pod, it)).collect();
@@ -67,7 +67,7 @@ pub fn claims<'a>(pod: &Pod, timelines: &'a [Arc<Timeline>]) -> Vec<&'a Arc<Time
     found
 }
 
-/// How many pods are members of a timeline, of which these are all, by node.
+/// The number of pods that are members of a timeline, by node, given all timelines.
 #[must_use]
 pub fn by_node(
     timeline: &Timeline,
@@ -84,7 +84,7 @@ pub fn by_node(
     nodes
 }
 
-/// What is kept of pods: whether they are members.
+/// Reduces pods to the fields that determine membership.
 pub fn keep_membership(pod: &mut Pod) {
     pod.managed_fields_mut().clear();
     pod.annotations_mut().retain(|name, _| name == TIMELINE);

@@ -12,7 +12,7 @@ use crate::api::timeline::APPLIED;
 use crate::api::written::Read;
 use crate::api::{Timeline, TimelineStatus};
 
-/// What a timeline is told from others by: whoever scrapes gives `namespace` and `node` meanings of their own.
+/// The labels that identify a timeline: scrapers give `namespace` and `node` meanings of their own.
 const TIMELINE: [&str; 2] = ["timeline_namespace", "timeline"];
 
 struct Metrics {
@@ -93,27 +93,27 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(|| {
     }
 });
 
-/// Tells them from the beginning, those that have no labels as 0.
+/// Exports the metrics from the beginning, those without labels as 0.
 pub fn register() {
     LazyLock::force(&METRICS);
 }
 
-/// Something is tried again later.
+/// Counts something that is retried later.
 pub fn failed() {
     METRICS.failures.inc();
 }
 
-/// The API server is asked for something.
+/// Counts a request to the API server.
 pub fn asked(method: &str) {
     METRICS.requests.with_label_values(&[method]).inc();
 }
 
-/// An object is refused.
+/// Counts a refused object.
 pub fn refused(resource: &str) {
     METRICS.refused.with_label_values(&[resource]).inc();
 }
 
-/// A status is written.
+/// Records a written status.
 pub fn of_status(timeline: &Timeline, status: &TimelineStatus) {
     let (namespace, name) = (timeline.namespace().unwrap_or_default(), timeline.name_any());
     let labels = [namespace.as_str(), name.as_str()];
@@ -124,7 +124,7 @@ pub fn of_status(timeline: &Timeline, status: &TimelineStatus) {
     let last = timeline.status.as_ref();
     for node in last.into_iter().flat_map(|last| &last.nodes) {
         if !status.nodes.iter().any(|it| it.name == node.name) {
-            // It is gone already after another status.
+            // It is already gone after another status.
             let _ = METRICS.members.remove_label_values(&[labels[0], labels[1], &node.name]);
         }
     }
@@ -151,12 +151,12 @@ fn seconds(span: eigentime_timeline::Nanos) -> f64 {
     span.0 as f64 / 1e9
 }
 
-/// A timeline is deleted.
+/// Removes a deleted timeline.
 pub fn forget(timeline: &Timeline) {
     let (namespace, name) = (timeline.namespace().unwrap_or_default(), timeline.name_any());
     let labels = [namespace.as_str(), name.as_str()];
     let nodes = timeline.status.iter().flat_map(|status| &status.nodes);
-    // What was never set cannot be removed.
+    // A label that was never set cannot be removed.
     for node in nodes {
         let _ = METRICS.members.remove_label_values(&[labels[0], labels[1], &node.name]);
     }
@@ -169,7 +169,7 @@ pub fn forget(timeline: &Timeline) {
     let _ = METRICS.changes.remove_label_values(&labels);
 }
 
-/// All of them, as Prometheus reads them.
+/// All metrics in Prometheus's text format.
 #[must_use]
 pub fn text() -> String {
     TextEncoder::new().encode_to_string(&prometheus::gather()).expect("metrics are text")

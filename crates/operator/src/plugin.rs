@@ -1,4 +1,4 @@
-//! `kubectl eigentime`: looks at timelines and changes them.
+//! `kubectl eigentime`: shows timelines and changes them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::api::timeline::{APPLIED, Timeline};
 use crate::api::written::{Read, Written};
 use crate::clock;
 
-/// Who changes the spec.
+/// The field manager of the spec.
 const MANAGER: &str = "kubectl-eigentime";
 
 /// Look at timelines of Kubernetes and change them
@@ -78,16 +78,16 @@ enum Action {
     Save { name: String },
 }
 
-/// Text that means something.
+/// Valid text.
 fn checked<T: Read>(text: &str) -> Result<String, String> {
     T::read(text).map(|_| text.to_owned())
 }
 
-/// Does what is asked; returns what is to be printed.
+/// Runs the command; returns the text to print.
 ///
 /// # Errors
 ///
-/// If it cannot be done.
+/// If it fails.
 pub async fn run(arguments: Arguments) -> anyhow::Result<String> {
     let options = KubeConfigOptions { context: arguments.context, ..Default::default() };
     let config = Config::from_kubeconfig(&options).await?;
@@ -122,7 +122,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<String> {
                 bail!("a leap goes forward: monotonic clocks never step back");
             }
             let sum = Written::from(past.plus(span));
-            // Whoever leaps at the same time is refused, and neither leap is lost.
+            // A concurrent leap is refused, and neither is lost.
             (name, json!({ "metadata": { "resourceVersion": version }, "spec": { "leaps": sum } }))
         }
         Action::Freeze { name } => (name, json!({ "spec": { "frozen": true } })),
@@ -145,7 +145,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<String> {
     Ok(found.as_ref().map(line).unwrap_or_default())
 }
 
-/// Is the map of the present spec in force on all nodes?
+/// Whether the map of the current spec is in effect on all nodes.
 fn is_applied(timeline: Option<&Timeline>) -> bool {
     let Some(timeline) = timeline else { return false };
     let conditions = timeline.status.iter().flat_map(|status| &status.conditions);
@@ -153,7 +153,7 @@ fn is_applied(timeline: Option<&Timeline>) -> bool {
     applied.any(|it| it.observed_generation == timeline.metadata.generation)
 }
 
-/// What the wall clock shows now, as text, and how it runs.
+/// The current wall clock, as text, and how it runs.
 fn clocks(timeline: &Timeline) -> Option<(String, String)> {
     let status = timeline.status.as_ref()?;
     let (map, now) = (status.map.as_ref()?, clock::now());
@@ -178,7 +178,7 @@ fn line(timeline: &Timeline) -> String {
     format!("{name}  {runs}  {shown}  {members} pods  in force on {nodes} nodes\n")
 }
 
-/// All there is to tell of a timeline.
+/// All details of a timeline.
 fn whole(timeline: &Timeline) -> String {
     let status = timeline.status.clone().unwrap_or_default();
     let mut text = line(timeline);
@@ -196,7 +196,7 @@ fn whole(timeline: &Timeline) -> String {
     text
 }
 
-/// A manifest of the same timeline that begins where this one stands.
+/// A manifest of the same timeline that begins at its current time.
 fn saved(timeline: &Timeline) -> anyhow::Result<String> {
     let (shown, _) = clocks(timeline).context("the controller has not seen it yet")?;
     let mut spec = timeline.spec.clone();

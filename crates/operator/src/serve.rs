@@ -11,21 +11,21 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// What is answered.
+/// A response.
 pub type Answer = Response<Full<Bytes>>;
 
-/// An answer in text.
+/// A response with text.
 pub fn answer(status: StatusCode, text: String) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(text)));
     *answer.status_mut() = status;
     answer
 }
 
-/// Listens.
+/// Starts listening.
 ///
 /// # Errors
 ///
-/// If that cannot be.
+/// If that fails.
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     use anyhow::Context as _;
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
@@ -35,7 +35,7 @@ pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 pub async fn metrics(listener: TcpListener) {
     crate::metrics::register();
     loop {
-        // One that hangs up at once is nobody's concern.
+        // A client that hangs up at once is ignored.
         let Ok((stream, _)) = listener.accept().await else { continue };
         let service = service_fn(|request: Request<Incoming>| async move {
             Ok::<_, Infallible>(match request.uri().path() {

@@ -1,8 +1,9 @@
-//! How long something that another machine writes has been the same, by the clock of this one: theirs may be wrong.
+//! How long data written by another machine has been unchanged, on the clock of this one: theirs
+//! may be wrong.
 
 use std::time::{Duration, Instant};
 
-/// What was seen last, and since when.
+/// The last value, and since when it has been the same.
 #[derive(Debug)]
 pub struct Unchanged<T> {
     last: Option<(T, Instant)>,
@@ -15,7 +16,7 @@ impl<T> Default for Unchanged<T> {
 }
 
 impl<T: PartialEq> Unchanged<T> {
-    /// It is so now; tells for how long it has been.
+    /// Records the current value; returns for how long it has been the same.
     pub fn note(&mut self, value: T, now: Instant) -> Duration {
         match &self.last {
             Some((last, since)) if *last == value => now.duration_since(*since),

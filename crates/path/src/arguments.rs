@@ -128,7 +128,7 @@ struct Reverse {
 }
 
 impl Arguments {
-    /// The path that they ask for.
+    /// The requested path.
     pub fn settings(self) -> Settings {
         let bytes = self.cross_bytes;
         let sized = |traffic: Traffic| Traffic { bytes, ..traffic };
@@ -153,7 +153,7 @@ impl Arguments {
             loss: reverse.reverse_loss.unwrap_or(forward.loss),
             reorder: reverse.reverse_reorder.unwrap_or(forward.reorder),
             cross: reverse.reverse_cross.map(sized),
-            // Other chances than those of the way forward.
+            // Another random sequence than that of the forward direction.
             seed: self.seed.wrapping_add(1),
             ..forward.clone()
         };
@@ -179,7 +179,7 @@ fn positive_span(text: &str) -> Result<Duration, String> {
     span(text).and_then(|it| Some(it).filter(positive).ok_or("it must be more than nothing".into()))
 }
 
-/// Finer spans than the kernel's own work are not worth their lines.
+/// Shorter spans than the kernel's own work are not worth their lines.
 fn truth_span(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_micros(100);
     let span = span(text)?;
@@ -192,7 +192,7 @@ fn percent(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "it must be a number from 0 to 100".into())
 }
 
-/// Bytes, if it is a number or ends with k, M or G; or a time.
+/// Bytes if it is a number or ends with k, M or G; otherwise a time.
 fn limit(text: &str) -> Result<Limit, String> {
     const UNITS: [(char, u64); 3] = [('k', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
     let unit = UNITS.iter().find(|(unit, _)| text.ends_with(*unit));

@@ -1,4 +1,4 @@
-//! `eigentime-path`: a path between two interfaces whose truth is known.
+//! `eigentime-path`: a path with a known truth between two interfaces.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     if settings.ends[0] == settings.ends[1] {
         return Err(format!("both ends are {}: a path is between two", settings.ends[0]).into());
     }
-    // Before anything is switched off, which is to be put back.
+    // Before anything is disabled that must be restored.
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -43,7 +43,7 @@ fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         };
         told = writeln!(ready, "{line}").and_then(|()| ready.flush());
     })?;
-    // Who does not listen has not been told: that ends nothing, but it is no success either.
+    // A failed report does not end the path, but it is not a success either.
     told.map_err(|error| format!("cannot say that it is ready: {error}"))?;
     let mut output = io::stdout().lock();
     if is_json {
@@ -54,7 +54,7 @@ fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Where it is said that it is ready.
+/// Where readiness is reported.
 fn ready_to(fd: Option<u32>) -> Result<Box<dyn Write>, String> {
     let Some(fd) = fd else { return Ok(Box::new(io::stdout())) };
     let path = format!("/proc/self/fd/{fd}");

@@ -1,4 +1,4 @@
-//! Functions that read a clock, or set one.
+//! Functions that read or set a clock.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -14,29 +14,30 @@ use crate::{report, sandbox, time};
 /// The process's clock.
 pub static CLOCK: Clock = Clock::system();
 
-/// Readings after which a program is taken for one that reads often: comparing the counter with
-/// the kernel's clock takes a millisecond, in which the kernel's is read some 50,000 times.
+/// The number of readings after which a program counts as a frequent reader: comparing the counter
+/// with the kernel's clock takes a millisecond, in which the kernel's clock can be read some 50,000
+/// times.
 const OFTEN: u32 = 1000;
 
-/// The longest tick of a kernel, and as much again: the coarse clocks are not further behind.
+/// Twice the longest tick of a kernel: the coarse clocks are not further behind.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// What is known of the counter.
+/// The state of the counter.
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
-/// The kernel keeps time by it, too.
+/// The kernel uses it as its clocksource, too.
 const TRUSTED: u8 = 1;
-/// It cannot be read, or it is not the time that the program is to see.
+/// It cannot be read, or does not show the time that the program should see.
 const DISTRUSTED: u8 = 2;
-/// To read it ends the program, in the kernel's vDSO, too, but for the coarse clocks.
+/// Reading it ends the program, also in the kernel's vDSO, except for the coarse clocks.
 const FORBIDDEN: u8 = 3;
 
 static READINGS: AtomicU32 = AtomicU32::new(0);
-/// Whether the program has waited at all.
+/// Whether the program has ever waited.
 static WAITED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the counter is to be read: a program that seldom reads a clock, and never waits, has
-/// nothing from having it compared first.
+/// Whether to use the counter: a program that seldom reads a clock and never waits does not benefit
+/// from the initial comparison.
 #[inline]
 fn counts() -> bool {
     match STATE.load(Ordering::Relaxed) {
@@ -49,7 +50,7 @@ fn counts() -> bool {
     }
 }
 
-/// Has the clock make no system calls but the most necessary, and the others now.
+/// Restricts the clock to essential system calls, and makes the others now.
 pub fn confine() {
     if !is_forbidden() {
         compare();
@@ -57,29 +58,29 @@ pub fn confine() {
     }
 }
 
-/// From now on the processor's counter must not be read.
+/// Forbids reading the processor's counter from now on.
 pub fn forbid() {
     STATE.store(FORBIDDEN, Ordering::Relaxed);
 }
 
-/// Whether the processor's counter must not be read.
+/// Whether reading the processor's counter is forbidden.
 pub fn is_forbidden() -> bool {
     STATE.load(Ordering::Relaxed) == FORBIDDEN
 }
 
-/// What time is read from.
+/// The source of time.
 pub fn source() -> String {
     if is_forbidden() { "none that may be read".to_owned() } else { CLOCK.trust().to_string() }
 }
 
-/// Compares the counter with the kernel's clock, if that was not done: in a millisecond, in which
-/// the clock lets no signal handler run.
+/// Compares the counter with the kernel's clock unless that was done: this takes a millisecond, in
+/// which the clock lets no signal handler run.
 #[cold]
 pub fn compare() {
     let before = kernel(ClockId::Monotonic);
     let trusted = CLOCK.trust() == Trust::Counter;
-    // What was read before must not be later than what is read from now on. They differ by
-    // less than a microsecond.
+    // Earlier readings must not be later than those from now on. They differ by less than a
+    // microsecond.
     for _ in 0..ATTEMPTS {
         if !trusted || CLOCK.monotonic(CLOCK.now_ordered()) >= before {
             break;
@@ -88,15 +89,15 @@ pub fn compare() {
     STATE.store(if trusted { TRUSTED } else { DISTRUSTED }, Ordering::Relaxed);
 }
 
-/// Readings of the clock, each of some 20 ns.
+/// Clock readings of some 20 ns each.
 const ATTEMPTS: u32 = 10_000;
 
-/// Whether that was done.
+/// Whether the comparison was made.
 pub fn is_compared() -> bool {
     STATE.load(Ordering::Relaxed) != UNKNOWN
 }
 
-/// Whether nobody has asked before.
+/// Whether this is the first call.
 pub fn is_first_wait() -> bool {
     !WAITED.swap(true, Ordering::Relaxed)
 }
@@ -112,8 +113,8 @@ pub fn monotonic() -> Duration {
     if counts() { CLOCK.monotonic(CLOCK.now_ordered()) } else { kernel(ClockId::Monotonic) }
 }
 
-/// CLOCK_REALTIME. Somebody may have set it since the counter was last compared with it, up to a
-/// tenth of a second ago: the coarse clock, which costs next to nothing, tells.
+/// CLOCK_REALTIME. It may have been set since the counter was last compared with it, up to a tenth
+/// of a second ago: the coarse clock, which costs almost nothing, shows that.
 fn wall() -> timespec {
     if counts()
         && let Ok(wall) = CLOCK.wall(CLOCK.now_ordered()).duration_since(UNIX_EPOCH)
@@ -137,7 +138,7 @@ pub unsafe fn clock_gettime(clock: clockid_t, out: *mut timespec) -> c_int {
         _ => return unsafe { real::clock_gettime(clock, out) },
     };
     report::reading();
-    // SAFETY: the caller's; the vDSO writes without asking, too.
+    // SAFETY: the caller's; the vDSO writes without checking, too.
     unsafe { out.write_unaligned(now) };
     0
 }
@@ -159,8 +160,8 @@ pub unsafe fn gettimeofday(out: *mut timeval, zone: *mut c_void) -> c_int {
 /// # Safety
 /// As for the C library's.
 pub unsafe fn time(out: *mut time_t) -> time_t {
-    // Most of the time the coarse clock knows which second it is. A program without the counter
-    // has no other.
+    // Most of the time the coarse clock knows the current second. A program without the counter
+    // uses nothing else.
     let coarse = kernel(ClockId::RealtimeCoarse);
     let next = coarse + COARSE;
     let is_known = next.as_secs() == coarse.as_secs() || is_forbidden();

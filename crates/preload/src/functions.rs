@@ -1,4 +1,4 @@
-//! The functions that are taken the place of: a row each.
+//! The interposed functions: a row each.
 
 use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong, c_void};
 use std::ptr;
@@ -9,12 +9,12 @@ use libc::{clockid_t, fd_set, nfds_t, pollfd, sigset_t, size_t, time_t, timespec
 use crate::{clocks, sandbox, sleeps, waits};
 
 #[cfg(test)]
-/// What one function becomes, in words.
+/// The replacement of one function, in words.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Its name in the C library.
     pub name: &'static str,
-    /// What it becomes.
+    /// Its replacement.
     pub becomes: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Next {
     /// Its address, null if there is none. Looked up when the library starts, so that no signal
     /// handler has to.
     pub fn address(&self) -> *mut c_void {
-        // The address alone is all that is handed over: nothing has to be ordered with it.
+        // Only the address itself is passed: no ordering is needed.
         let known = self.address.load(Ordering::Relaxed);
         if known.is_null() { self.look_up() } else { known }
     }
@@ -46,7 +46,7 @@ impl Next {
     }
 }
 
-/// What a function answers that the C library does not have; `errno` is `ENOSYS`.
+/// The result of a function that the C library does not have; `errno` is `ENOSYS`.
 trait Failure {
     const FAILURE: Self;
 }
@@ -59,7 +59,7 @@ failures!(c_int: -1, c_long: -1, c_uint: 0);
 macro_rules! functions {
     ($([$name:ident $($alias:ident)*] $arguments:tt -> $result:ty
         => $file:ident::$function:ident, $becomes:literal;)*) => {
-        /// All of them, in words; the documentation's table is this one.
+        /// All of them, in words; also the table in the documentation.
         #[cfg(test)]
         pub const ROWS: &[Row] = &[$(
             Row { name: stringify!($name), becomes: $becomes },
@@ -71,7 +71,7 @@ macro_rules! functions {
             $(next::$name.address();)*
         }
 
-        /// Where those are whose place was taken.
+        /// The original functions.
         #[allow(non_upper_case_globals, reason = "they are named as in C")]
         mod next {
             use super::Next;
@@ -84,7 +84,7 @@ macro_rules! functions {
             );)*
         }
 
-        /// Those whose place was taken.
+        /// Calls the original functions.
         #[allow(dead_code, reason = "not all of them are handed anything")]
         pub mod real {
             use super::*;
@@ -188,7 +188,7 @@ pub fn errno() -> c_int {
 mod tests {
     use super::*;
 
-    /// What people read is what is done.
+    /// The documentation matches the code.
     #[test]
     fn the_documentation_has_this_table() {
         let page = include_str!("../../../docs/library/preload.md");

@@ -1,4 +1,4 @@
-//! The C library's `syscall`, watched for a filter that is put in place without a word.
+//! The C library's `syscall`, watched for a filter that is installed directly.
 
 use std::ffi::{c_long, c_uint, c_void};
 use std::ptr;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::sandbox::{confine, confine_strictly};
 
-/// `syscall` of the C library, with which a filter can be put in place, too. Registers and stack
-/// are left as they are: nobody knows how many arguments there are.
+/// `syscall` of the C library, with which a filter can also be installed. Registers and stack are
+/// preserved: the number of arguments is unknown.
 ///
 /// # Safety
 /// As for the C library's.
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn syscall() {
 /// The C library's `syscall`.
 static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Looks for it, when the library starts or before.
+/// Looks it up, when the library starts or before.
 pub extern "C" fn find() {
     // SAFETY: the name is a C string. Every version of the C library has the function.
     SYSCALL.store(unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) }, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Addresses that come from a program: the kernel answers `EFAULT` where it cannot read them,
-//! and so must not be read here before that is known.
+//! Addresses passed by the program: the kernel returns `EFAULT` if it cannot read them, so they
+//! must not be accessed here before that is known.
 
 use std::ffi::c_long;
 use std::ptr;
@@ -9,39 +9,40 @@ use libc::timespec;
 use crate::functions::{errno, set_errno};
 use crate::sandbox;
 
-/// The smallest page of any system that this runs on.
+/// The smallest page size of any supported system.
 const PAGE: usize = 4096;
 
-/// What the kernel reads of a signal set, in bytes.
+/// The size of a signal set in the kernel, in bytes.
 const SET: usize = 8;
 
-/// A value at an address, if it can be read. In a sandbox, only what is certainly there can be.
+/// The value at an address, if it can be read. In a sandbox, only memory that is certainly mapped
+/// is read.
 ///
 /// # Safety
-/// If there is something, it is a `T`, which is at least as large as a signal set.
+/// If there is anything, it is a `T`, which is at least as large as a signal set.
 pub unsafe fn read<T: Copy>(address: *const T) -> Option<T> {
     let is_there = || sandbox::unless_confined(|| is_readable(address)) == Some(true);
     if !is_here(address) && !is_there() {
         return None;
     }
-    // SAFETY: it can be read; programs do not always align what they hand over.
+    // SAFETY: it can be read; programs do not always align what they pass.
     Some(unsafe { ptr::read_unaligned(address) })
 }
 
-/// Whether [`write()`] can be asked for later: in a sandbox, only what is certainly there.
+/// Whether [`write()`] can be called later: in a sandbox, only for memory that is certainly mapped.
 pub fn may_be_written<T>(address: *const T) -> bool {
     address.is_null() || is_here(address) || !sandbox::is_confined()
 }
 
-/// There is no memory to write to.
+/// The memory cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault;
 
-/// A time that a program wants to be written: two words. If the program has gone into a sandbox
-/// since [`may_be_written`], they are written without asking.
+/// Writes a time for the program: two words. If the program has entered a sandbox since
+/// [`may_be_written`], they are written without checking.
 ///
 /// # Safety
-/// If there is something, it is a `T`.
+/// If there is anything, it is a `T`.
 pub unsafe fn write<T: Copy>(address: *mut T, value: T) -> Result<(), Fault> {
     const { assert!(size_of::<T>() == size_of::<libc::timespec>()) };
     let is_missing = || sandbox::unless_confined(|| is_writable(address.cast())) == Some(false);
@@ -53,8 +54,7 @@ pub unsafe fn write<T: Copy>(address: *mut T, value: T) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether it is on the page of the stack that is in use right now: most times are, and no
-/// question is needed.
+/// Whether it is on the current page of the stack: most times are, which needs no check.
 fn is_here<T>(address: *const T) -> bool {
     let local = 0_u8;
     let page = |address: usize| address / PAGE;
@@ -63,10 +63,9 @@ fn is_here<T>(address: *const T) -> bool {
     page(address.addr()) == here && page(last) == here
 }
 
-/// Asks the kernel, which reads a signal set before it sees that it does not know what to do
-/// with it.
+/// Asks the kernel, which reads a signal set before it rejects the operation.
 fn is_readable<T>(address: *const T) -> bool {
-    // There are 0, 1 and 2.
+    // Invalid; 0, 1 and 2 exist.
     const HOW: c_long = -1;
     const { assert!(size_of::<T>() >= SET) };
     let end = address.wrapping_byte_add(size_of::<T>() - SET);
@@ -80,7 +79,7 @@ fn is_readable<T>(address: *const T) -> bool {
     readable
 }
 
-/// Lets the kernel write there.
+/// Has the kernel write there.
 fn is_writable(address: *mut timespec) -> bool {
     let saved = errno();
     // SAFETY: the caller of `write` wants the bytes written.

@@ -1,7 +1,7 @@
-//! Where threads keep what they know about the kernel's punctuality.
+//! Storage for what threads learn about the kernel's punctuality.
 //!
-//! That is some kilobytes, too many for thread-local storage, which is taken from the threads'
-//! stacks. So each thread that waits takes a place here, and gives it back when it ends.
+//! It takes some kilobytes, too much for thread-local storage, which is part of the threads'
+//! stacks. So each waiting thread takes a place here, and gives it back when it ends.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -12,39 +12,39 @@ use eigentime_clock::sleeper::Guard;
 
 use crate::{memory, sandbox, wait};
 
-/// Threads that can wait at once; all others wait as they do without the library. Memory is
-/// taken for those only that do.
+/// The maximum number of threads with a place; all others wait as without the library. Memory is
+/// used only for those that wait.
 const COUNT: usize = 1024;
 
-/// A key of thread-specific data below this has its place in the thread itself, so that setting
-/// it takes no memory (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
+/// A thread-specific data key below this is stored in the thread itself, so setting it allocates
+/// nothing (`PTHREAD_KEY_2NDLEVEL_SIZE` of glibc).
 const KEYS_IN_THREADS: libc::pthread_key_t = 32;
 
 static PLACES: [Place; COUNT] = [const { Place::new() }; COUNT];
 
-/// Which of them are taken: apart, so that those that are not need no memory to be asked.
+/// Which places are taken: kept separately, so that checking unused ones touches no memory.
 static TAKEN: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
 
-/// Places that were ever taken are below this.
+/// All places ever taken are below this.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// The key that has a thread's end announced; more than 32 bits if there is none.
+/// The key whose destructor reports a thread's end; more than 32 bits if there is none.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
 
 thread_local! {
-    /// The thread's place. There is nothing to initialize or to drop, so that a signal handler
-    /// can read it first.
+    /// The thread's place. It needs no initialization or drop, so a signal handler can read it
+    /// first.
     static MINE: Cell<Option<&'static Place>> = const { Cell::new(None) };
 }
 
-/// Stands on the stack while a wait is under way, in memory that others use after it.
+/// A marker on the stack while a wait is in progress, in memory that is reused afterwards.
 pub struct Mark(AtomicU64);
 
 impl Mark {
-    /// What is hardly ever there by chance.
+    /// A value unlikely to occur by chance.
     const STANDING: u64 = 0x7761_6974_9e37_79b9;
 
-    /// For a wait that has not begun.
+    /// A marker for a wait that has not begun.
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
@@ -52,14 +52,14 @@ impl Mark {
 
 /// A thread's place.
 pub struct Place {
-    /// Where on the stack the [`Mark`] of the wait is that is under way, zero if there is none.
+    /// The stack address of the [`Mark`] of the wait in progress, zero if there is none.
     waiting: AtomicUsize,
-    /// The timer slack to put back, in nanoseconds; zero if it is as the program wants it.
+    /// The timer slack to restore, in nanoseconds; zero if it is the program's own.
     slack: AtomicU64,
     guard: UnsafeCell<Guard>,
 }
 
-// SAFETY: `guard` is used by the one thread that has taken the place, and by one wait of it.
+// SAFETY: `guard` is used only by the thread that has taken the place, and by one wait of it.
 unsafe impl Sync for Place {}
 
 impl Place {
@@ -71,29 +71,29 @@ impl Place {
         }
     }
 
-    /// What the thread knows.
+    /// What the thread has learned.
     #[expect(clippy::mut_from_ref, reason = "`take` gives it to one wait at a time")]
     pub fn guard(&self) -> &mut Guard {
         // SAFETY: the thread has taken the place, and a signal handler's wait is refused it.
         unsafe { &mut *self.guard.get() }
     }
 
-    /// Notes the timer slack to put back.
+    /// Records the timer slack to restore.
     pub fn keep_slack(&self, nanos: u64) {
         self.slack.store(nanos, Ordering::Relaxed);
     }
 
-    /// The timer slack to put back, or zero.
+    /// The timer slack to restore, or zero.
     pub fn kept_slack(&self) -> u64 {
         self.slack.load(Ordering::Relaxed)
     }
 
-    /// The wait is over.
+    /// Marks the end of the wait.
     pub fn give_back(&self) {
         self.waiting.store(0, Ordering::Relaxed);
     }
 
-    /// Makes it as new, for the next thread.
+    /// Resets it for the next thread.
     fn reset(&self) {
         self.give_back();
         self.keep_slack(0);
@@ -107,18 +107,18 @@ impl Place {
     }
 }
 
-/// Has the end of threads announced; must be called once, before threads wait.
+/// Registers for the end of threads; must be called once, before threads wait.
 pub fn prepare() {
     let mut key = 0;
-    // SAFETY: the function is one of this library's, which stays.
+    // SAFETY: the function belongs to this library, which stays loaded.
     let made = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
     if made == 0 && key < KEYS_IN_THREADS {
         KEY.store(key, Ordering::Relaxed);
     }
 }
 
-/// The thread's place for a wait; none if there is none, or if another wait of the thread is
-/// under way, in which a signal handler wants to wait.
+/// The thread's place for a wait; none if no place is free, or if another wait of the thread is in
+/// progress, which a signal handler has interrupted.
 pub fn take(mark: &Mark) -> Option<&'static Place> {
     let place = MINE.get().or_else(settle)?;
     let here = ptr::from_ref(mark).expose_provenance();
@@ -135,9 +135,9 @@ pub fn take(mark: &Mark) -> Option<&'static Place> {
     Some(place)
 }
 
-/// Whether a wait with its mark at this address was left: by a handler's jump, or because a child
-/// of `vfork` has ended in it. It would stand above us otherwise, unless this is a handler with a
-/// stack of its own, and its mark as it was.
+/// Whether a wait with its mark at this address was abandoned: by a handler's jump, or because a
+/// child of `vfork` ended in it. Otherwise it would be above us with its mark intact, unless this
+/// handler has a stack of its own.
 fn is_left(waiting: usize, here: usize) -> bool {
     // SAFETY: there is a stack_t to be written.
     let is_on_main_stack = || unsafe {
@@ -148,9 +148,9 @@ fn is_left(waiting: usize, here: usize) -> bool {
     if waiting <= here && sandbox::unless_confined(is_on_main_stack) == Some(true) {
         return true;
     }
-    // The stack may be gone, and in a sandbox nobody can say.
+    // The stack may be unmapped, which cannot be checked in a sandbox.
     let mark = ptr::with_exposed_provenance::<u64>(waiting);
-    // SAFETY: whatever is there is a number; only this thread writes to its stack.
+    // SAFETY: any value there is a valid number; only this thread writes to its stack.
     sandbox::unless_confined(|| unsafe { memory::read(mark) } != Some(Mark::STANDING)) == Some(true)
 }
 
@@ -160,9 +160,9 @@ fn settle() -> Option<&'static Place> {
     if key == u32::MAX {
         return None;
     }
-    // A place that somebody has left is taken before one that takes new memory.
+    // A released place is preferred to one that needs new memory.
     let is_free = |taken: &AtomicBool| {
-        // Looked at first, so that those that are taken stay in all processors' caches.
+        // Read first, so that taken ones stay in all processors' caches.
         !taken.load(Ordering::Relaxed) && !taken.swap(true, Ordering::Acquire)
     };
     let number = TAKEN.iter().position(is_free)?;
@@ -178,7 +178,7 @@ fn settle() -> Option<&'static Place> {
     Some(place)
 }
 
-/// A thread ends.
+/// Runs when a thread ends.
 unsafe extern "C" fn leave(place: *mut c_void) {
     MINE.set(None);
     // SAFETY: `settle` has given it to the thread.
@@ -186,10 +186,10 @@ unsafe extern "C" fn leave(place: *mut c_void) {
     place.reset();
 }
 
-/// A child has but the one thread that has forked.
+/// Releases the other threads' places: a child has only the thread that has forked.
 pub fn forget_others() {
     let mine = MINE.get().map_or(ptr::null(), ptr::from_ref);
-    // Memory that was not touched is not to be touched.
+    // Untouched memory stays untouched.
     let used = &PLACES[..USED.load(Ordering::Relaxed)];
     used.iter().filter(|place| !ptr::eq(*place, mine)).for_each(Place::reset);
 }

@@ -1,4 +1,4 @@
-//! What the library did, said when the program ends.
+//! The report written when the program ends.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -12,12 +12,12 @@ use rustix::fs::{Mode, OFlags};
 use crate::settings::{self, Destination, REPORT};
 use crate::{clocks, sandbox};
 
-/// Steps of each doubling in which misses are counted: a step is at most 12.5 % wide.
+/// The steps per doubling in which misses are counted: a step is at most 12.5 % wide.
 const STEPS: u64 = 8;
 const STEP_BITS: u32 = STEPS.ilog2();
 const BUCKETS: usize = 62 * STEPS as usize;
 
-/// Whether anything is to be counted.
+/// Whether to count anything.
 static WANTED: AtomicBool = AtomicBool::new(false);
 static READINGS: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
@@ -26,12 +26,12 @@ static INTERRUPTED: AtomicU64 = AtomicU64::new(0);
 static SPUN: AtomicU64 = AtomicU64::new(0);
 static MISSES: [AtomicU64; BUCKETS] = [const { AtomicU64::new(0) }; BUCKETS];
 
-/// Begins to count, if somebody wants a report.
+/// Starts counting if a report is requested.
 pub fn prepare() {
     WANTED.store(settings::get().report.is_some(), Ordering::Relaxed);
 }
 
-/// A clock was read.
+/// Records a clock reading.
 #[inline]
 pub fn reading() {
     if WANTED.load(Ordering::Relaxed) {
@@ -39,7 +39,7 @@ pub fn reading() {
     }
 }
 
-/// A wait ended by itself.
+/// Records a wait that ended by itself.
 pub fn slept(slept: &Slept) {
     if WANTED.load(Ordering::Relaxed) {
         WAITS.fetch_add(1, Ordering::Relaxed);
@@ -48,14 +48,14 @@ pub fn slept(slept: &Slept) {
     }
 }
 
-/// A wait was ended by a signal.
+/// Records a wait that was ended by a signal.
 pub fn interrupted() {
     if WANTED.load(Ordering::Relaxed) {
         INTERRUPTED.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A child counts for itself.
+/// Resets the counts: a child counts for itself.
 pub fn forget() {
     for count in [&READINGS, &WAITS, &INTERRUPTED, &SPUN].into_iter().chain(&MISSES) {
         if count.load(Ordering::Relaxed) != 0 {
@@ -64,13 +64,13 @@ pub fn forget() {
     }
 }
 
-/// Says what was counted.
+/// Writes the report.
 pub fn write() {
     let Some(destination) = &settings::get().report else { return };
     let text = text();
     match destination {
         Destination::Errors => settings::say(&text),
-        // A sandbox may end the program for opening it.
+        // A sandbox may end the program for opening the file.
         Destination::File(path) => {
             if let Some(Err(why)) = sandbox::unless_confined(|| append(path, &text)) {
                 let path = path.display();
@@ -86,7 +86,7 @@ fn append(path: &OsStr, text: &str) -> io::Result<usize> {
     Ok(rustix::io::write(file, text.as_bytes())?)
 }
 
-/// One line, so that those of several processes can share a file.
+/// The report in one line, so that several processes can share a file.
 fn text() -> String {
     let counts: Vec<u64> = MISSES.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     let mut line = format!("libeigentime_preload: process {}", std::process::id());
@@ -130,7 +130,7 @@ fn end(bucket: usize) -> u64 {
     u64::try_from(next - 1).unwrap_or(u64::MAX)
 }
 
-/// What this share of the misses does not exceed.
+/// The value that this share of the misses does not exceed.
 fn quantile(counts: &[u64], share: f64) -> Option<Duration> {
     let total: u64 = counts.iter().sum();
     let wanted = ((total as f64 * share).ceil() as u64).max(1);

@@ -1,9 +1,9 @@
-//! Whether a filter of system calls may be waiting for one that it does not expect.
+//! Whether a seccomp filter may reject an unexpected system call.
 //!
-//! A filter can end the process at a system call that the program would not make by itself, and
-//! nobody can ask it beforehand. A process is taken for confined if it was started under a
-//! filter, or as soon as it announces one by `prctl`, as every program without privileges has to
-//! (`PR_SET_NO_NEW_PRIVS`), or makes the system call itself. It is so for good.
+//! A filter can end the process at a system call that the program would not make by itself, and it
+//! cannot be queried. A process counts as confined if it was started under a filter, or as soon as
+//! it announces one with `prctl`, as every unprivileged program must (`PR_SET_NO_NEW_PRIVS`), or
+//! makes the system call itself. It stays so for good.
 
 use std::ffi::{c_int, c_ulong};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,19 +17,19 @@ use crate::functions::real;
 
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// How many threads are making system calls of the library's own.
+/// The number of threads making system calls of the library's own.
 static CALLING: AtomicUsize = AtomicUsize::new(0);
 
-/// How often a thread that comes to be confined lets those go first: for tens of milliseconds,
-/// should one never end, because a handler has left it by a jump.
+/// How often a thread about to be confined yields to those: for tens of milliseconds, in case one
+/// never ends because a handler has left it by a jump.
 const YIELDS: u32 = 50_000;
 
-/// Whether only those system calls can be made that the program makes anyway.
+/// Whether only system calls that the program makes anyway are allowed.
 pub fn is_confined() -> bool {
     CONFINED.load(Ordering::Relaxed)
 }
 
-/// Makes system calls that the program would not make by itself; in a sandbox it does not.
+/// Makes system calls that the program would not make by itself, unless it is in a sandbox.
 pub fn unless_confined<T>(calls: impl FnOnce() -> T) -> Option<T> {
     if is_confined() {
         return None;
@@ -41,8 +41,8 @@ pub fn unless_confined<T>(calls: impl FnOnce() -> T) -> Option<T> {
     answer
 }
 
-/// From now on only those system calls can be made that the program makes anyway. What needs
-/// others is done before that: here, and in other threads, for which the filter may be, too.
+/// Allows only system calls that the program makes anyway from now on. Work that needs others is
+/// done first, here and in other threads, to which the filter may also apply.
 pub fn confine() {
     if is_confined() {
         return;
@@ -57,28 +57,27 @@ pub fn confine() {
     }
 }
 
-/// As [`confine`], for a sandbox in which the processor's counter cannot be read either.
+/// Like [`confine`], for a sandbox in which the processor's counter cannot be read either.
 pub fn confine_strictly() {
     confine();
     clocks::forbid();
 }
 
-/// As [`confine`], for a process that has been under a filter from the start.
+/// Like [`confine`], for a process that was started under a filter.
 pub fn begin_confined() {
     CONFINED.store(true, Ordering::Relaxed);
     CLOCK.confine();
     clocks::compare();
 }
 
-/// A child has but one thread, which is making none.
+/// Resets the count: a child has only one thread, which is making no such call.
 pub fn forget_others() {
     CALLING.store(0, Ordering::Relaxed);
 }
 
-/// Whether the process was started under a filter. Where the kernel does not say, it may be.
+/// Whether the process was started under a filter. If the kernel does not report it, it is assumed.
 ///
-/// The loader has just opened files, read and closed them: to do so once more, and nothing else,
-/// is safe.
+/// The loader has just opened, read and closed files, so doing only that once more is safe.
 pub fn begins_confined() -> bool {
     /// The file is 1.5 KB long.
     const ROOM: usize = 8192;
@@ -89,14 +88,14 @@ pub fn begins_confined() -> bool {
     filters(&text[..length]) != Some(0)
 }
 
-/// What the kernel says of filters: 0 is none.
+/// The number of filters reported by the kernel: 0 is none.
 fn filters(status: &[u8]) -> Option<u8> {
     let mut lines = status.split(|byte| *byte == b'\n');
     let mode = lines.find_map(|line| line.strip_prefix(b"Seccomp:\t"))?;
     mode.first().map(|digit| digit.wrapping_sub(b'0'))
 }
 
-/// Notes what is coming before it is there: whoever sets up a filter may forbid the rest.
+/// Prepares for a filter before it is installed: the filter may forbid the rest.
 ///
 /// # Safety
 /// As for the C library's.
@@ -115,8 +114,7 @@ pub unsafe fn prctl(
         (libc::PR_SET_TSC, WITHOUT_COUNTER) => clocks::forbid(),
         _ => {}
     }
-    // SAFETY: the caller's. Those arguments that were not given are passed on as they are: the
-    // C library does no more.
+    // SAFETY: the caller's. Missing arguments are passed on unchanged, as the C library does.
     unsafe { real::prctl(option, second, third, fourth, fifth) }
 }
 

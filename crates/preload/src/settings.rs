@@ -1,4 +1,4 @@
-//! What can be set from outside, by environment variables.
+//! Settings from environment variables.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,39 +7,40 @@ use std::time::Duration;
 
 use eigentime_clock::sleeper::Policy;
 
-/// How punctual waits are to be: `quantile=0.99,cpu=0.04,max_guard=250us`.
+/// How punctual waits should be: `quantile=0.99,cpu=0.04,max_guard=250us`.
 pub const POLICY: &str = "EIGENTIME_PRELOAD";
 
-/// Where a report goes when the program ends: `1` for standard error, or a file to append to.
+/// The destination of the report at the end of the program: `1` for standard error, or a file to
+/// append to.
 pub const REPORT: &str = "EIGENTIME_PRELOAD_REPORT";
 
-/// What was set.
+/// The settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How punctual waits are to be.
+    /// How punctual waits should be.
     pub policy: Policy,
-    /// Where a report goes, if there is to be one.
+    /// The destination of the report, if requested.
     pub report: Option<Destination>,
 }
 
-/// Where a report goes.
+/// The destination of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To standard error.
+    /// Standard error.
     Errors,
-    /// To the end of a file.
+    /// The end of a file.
     File(OsString),
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 static DEFAULT: Settings = Settings { policy: Policy::new(), report: None };
 
-/// What was set; the defaults as long as nobody has looked.
+/// The settings; the defaults before they are read.
 pub fn get() -> &'static Settings {
     SETTINGS.get().unwrap_or(&DEFAULT)
 }
 
-/// Looks. What is wrong is said, a line each, and left as it is by default.
+/// Reads the settings. Errors are reported, a line each, and the defaults are used instead.
 pub fn read() {
     let mut settings = DEFAULT.clone();
     if let Some(text) = std::env::var_os(POLICY) {
@@ -48,13 +49,13 @@ pub fn read() {
         }
     }
     settings.report = std::env::var_os(REPORT).and_then(destination);
-    // This is the only place that does.
+    // This is the only place that sets them.
     let _ = SETTINGS.set(settings);
 }
 
-/// Says something on standard error.
+/// Prints a message on standard error.
 pub fn say(text: &str) {
-    // Nobody may be listening.
+    // Nothing may be reading it.
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
 }
 
@@ -66,7 +67,7 @@ fn destination(value: OsString) -> Option<Destination> {
     }
 }
 
-/// A setting that cannot be.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Wrong {
     Unknown(String),

@@ -35,8 +35,7 @@ pub unsafe fn clock_nanosleep(
     left: *mut timespec,
 ) -> c_int {
     let answer = match (clock, flags) {
-        // A relative wait by the wall clock does not follow it.
-        // SAFETY: the caller's.
+        // A relative wait on the wall clock does not follow changes of it. SAFETY: the caller's.
         (libc::CLOCK_MONOTONIC | libc::CLOCK_REALTIME, 0) => unsafe { sleep_for(asked, left) },
         // SAFETY: the caller's.
         (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME) => unsafe { sleep_until(asked) },
@@ -67,7 +66,7 @@ pub unsafe fn sleep(seconds: c_uint) -> c_uint {
         Some(Ended::OnTime) => 0,
         Some(Ended::Interrupted(left)) => {
             set_errno(libc::EINTR);
-            // It was no more than that to begin with.
+            // It was no more than that originally.
             left.as_secs() as c_uint
         }
         // SAFETY: there are no pointers.
@@ -88,7 +87,7 @@ pub unsafe fn thrd_sleep(asked: *const timespec, left: *mut timespec) -> c_int {
     }
 }
 
-/// Zero or an error, if it is not the kernel's business.
+/// Sleeps and returns zero or an error; none if it must be left to the kernel.
 unsafe fn sleep_for(asked: *const timespec, left: *mut timespec) -> Option<c_int> {
     // SAFETY: the caller's.
     let duration = time::from_timespec(unsafe { memory::read(asked) }?)?;
@@ -106,7 +105,7 @@ unsafe fn sleep_for(asked: *const timespec, left: *mut timespec) -> Option<c_int
     }
 }
 
-/// The same; a wait until a time does not say what is left of it.
+/// The same until a time; the remaining time is not reported.
 unsafe fn sleep_until(asked: *const timespec) -> Option<c_int> {
     // SAFETY: the caller's.
     let deadline = time::from_timespec(unsafe { memory::read(asked) }?)?;

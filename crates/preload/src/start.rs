@@ -1,4 +1,4 @@
-//! What is done when the library is loaded, and when it goes.
+//! The actions when the library is loaded and unloaded.
 
 use eigentime_clock::cancellation;
 use rustix::time::{ClockId, clock_gettime};
@@ -13,8 +13,9 @@ static BEGIN: extern "C" fn() = begin;
 #[used]
 static END: extern "C" fn() = end;
 
-/// All that takes memory or system calls is done here, where both are free. What the program
-/// calls before this ran (another library's start may) works as well, only less precisely.
+/// Everything that takes memory or system calls is done here, where both are harmless. Calls that
+/// the program makes before this (another library's constructor may) work as well, only less
+/// precisely.
 extern "C" fn begin() {
     cancellation::put_off(prepare);
 }
@@ -23,7 +24,7 @@ fn prepare() {
     functions::look_up_all();
     #[cfg(target_arch = "x86_64")]
     crate::hook::find();
-    // The first time, this looks for the vDSO.
+    // The first call looks up the vDSO.
     let _ = clock_gettime(ClockId::Monotonic);
     settings::read();
     report::prepare();
@@ -31,7 +32,7 @@ fn prepare() {
     if sandbox::begins_confined() {
         sandbox::begin_confined();
     }
-    // SAFETY: the function does in a child what is safe there: it writes to memory.
+    // SAFETY: the function only does what is safe in a child: it writes to memory.
     let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     debug_assert_eq!(failed, 0, "there was no memory for a few bytes");
 }

@@ -1,4 +1,4 @@
-//! Between the C library's times and durations.
+//! Conversion between the C library's times and durations.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use libc::{time_t, timespec, timeval};
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-/// A longer wait than any that ends while the program runs: 31 years. What is beyond is left to
-/// the kernel, which knows what to do with times that do not fit.
+/// Longer than any wait that ends while the program runs: 31 years. Longer ones are left to the
+/// kernel, which handles times that do not fit.
 const LONGEST: i64 = 1_000_000_000;
 
 /// A valid time of ordinary length.
@@ -26,12 +26,12 @@ pub fn from_timeval(time: timeval) -> Option<Duration> {
     valid.then(|| Duration::from_secs(time.tv_sec.unsigned_abs()) + micros)
 }
 
-/// The same for the C library.
+/// The C library's form of a duration.
 pub fn timespec(time: Duration) -> timespec {
     timespec { tv_sec: seconds(time), tv_nsec: time.subsec_nanos().into() }
 }
 
-/// The same for the C library, rounded down.
+/// The C library's form of a duration, rounded down.
 pub fn timeval(time: Duration) -> timeval {
     timeval { tv_sec: seconds(time), tv_usec: time.subsec_micros().into() }
 }

@@ -1,4 +1,4 @@
-//! The wait itself: in the kernel until a guard before its end, and then spinning.
+//! The wait itself: in the kernel until a guard before its end, then spinning.
 
 use std::num::NonZeroU64;
 use std::ptr;
@@ -16,22 +16,22 @@ use crate::{places, report, sandbox, settings, time};
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It is over.
+    /// It is complete.
     OnTime,
-    /// A signal handler has run when so much was left of it.
+    /// A signal handler ran with this much time remaining.
     Interrupted(Duration),
 }
 
-/// A wait of this length can have the counter compared with the kernel's clock within it.
+/// A wait of this length has room for comparing the counter with the kernel's clock.
 const ROOMY: Duration = Duration::from_millis(5);
 
 unsafe extern "C-unwind" {
     fn pthread_testcancel();
 }
 
-/// Waits for so long; none if the real function has to.
+/// Waits for this long; none if the real function has to.
 pub fn sleep(duration: Duration) -> Option<Ended> {
-    // Those that wait for nothing want other threads to run.
+    // Programs call zero waits to let other threads run.
     if duration.is_zero() || clocks::is_forbidden() {
         return None;
     }
@@ -47,7 +47,7 @@ pub fn sleep_until(deadline: Duration) -> Option<Ended> {
     if asked_for.is_zero() || !is_compared(asked_for) {
         return None;
     }
-    // A signal handler of this thread may be what has interrupted another wait.
+    // This may be a signal handler that has interrupted another wait of this thread.
     let mark = Mark::new();
     let place = places::take(&mark)?;
     // SAFETY: threads can be cancelled here, as in the real function.
@@ -67,8 +67,8 @@ pub fn sleep_until(deadline: Duration) -> Option<Ended> {
     }
 }
 
-/// Whether the counter has been compared with the kernel's clock, by now if there is time for it.
-/// A program's first short wait is left to the kernel: many make no other.
+/// Whether the counter has been compared with the kernel's clock, which is done now if there is
+/// time. A program's first short wait is left to the kernel: many make no other.
 fn is_compared(asked_for: Duration) -> bool {
     if clocks::is_compared() {
         return true;
@@ -80,10 +80,10 @@ fn is_compared(asked_for: Duration) -> bool {
     true
 }
 
-/// The C library's `clock_nanosleep`, at which a thread can be cancelled.
+/// The C library's `clock_nanosleep`, a cancellation point.
 struct Kernel {
     place: &'static Place,
-    /// It was asked to do what it cannot: a filter of system calls may forbid it.
+    /// The call was refused: a seccomp filter may forbid it.
     refused: bool,
 }
 
@@ -92,7 +92,7 @@ impl Kernel {
         Self { place, refused: false }
     }
 
-    /// What comes of a wait that did not end by itself; none if the real function has to wait.
+    /// The result of a wait that did not end by itself; none if the real function has to wait.
     fn ended(&self, deadline: Duration) -> Option<Ended> {
         if self.refused {
             return None;
@@ -108,21 +108,21 @@ impl KernelWaiter for Kernel {
         let until = time::timespec(until);
         let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
         lower_slack(self.place);
-        // SAFETY: there is a time to read and none to write.
+        // SAFETY: the time to read is valid, and nothing is written.
         let answer =
             unsafe { real::clock_nanosleep(clock, flags, &raw const until, ptr::null_mut()) };
         put_back_slack(self.place);
         if answer == 0 {
             return Woken::Due;
         }
-        // What is refused ends the wait, too, as a signal does.
+        // A refusal also ends the wait, as a signal does.
         self.refused |= answer != libc::EINTR;
         Woken::BySignal
     }
 }
 
-/// Sets the thread's timer slack, which its timers may be late by for the sake of fewer wake-ups,
-/// to as little as there is. In a sandbox it stays: that may be forbidden.
+/// Sets the thread's timer slack, by which its timers may be late to save wake-ups, to the minimum.
+/// In a sandbox it is unchanged, as changing it may be forbidden.
 fn lower_slack(place: &Place) {
     const LEAST: NonZeroU64 = NonZeroU64::MIN;
     sandbox::unless_confined(|| {
@@ -131,13 +131,13 @@ fn lower_slack(place: &Place) {
         if let Some(slack) = slack {
             // First: a signal handler may leave the wait by a jump.
             place.keep_slack(slack);
-            // Where a filter forbids it, it stays.
+            // If a filter forbids it, the slack is unchanged.
             let _ = set_current_timer_slack(Some(LEAST));
         }
     });
 }
 
-/// Puts it back as it was. A wait that the program's sandbox has come in the way of leaves it.
+/// Restores the slack. A wait interrupted by the start of the program's sandbox leaves it.
 pub fn put_back_slack(place: &Place) {
     if let Some(slack) = NonZeroU64::new(place.kept_slack()) {
         sandbox::unless_confined(|| {

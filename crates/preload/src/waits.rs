@@ -1,4 +1,4 @@
-//! Functions that wait for descriptors, as many programs call to sleep: without any.
+//! Functions that wait for descriptors, called without any by many programs in order to sleep.
 
 use std::ffi::c_int;
 use std::time::Duration;
@@ -42,8 +42,7 @@ unsafe fn select_nothing(
         Ended::OnTime => Duration::ZERO,
         Ended::Interrupted(left) => left,
     };
-    // Linux says what is left, and goes on if it cannot.
-    // SAFETY: the caller's.
+    // Linux reports the remaining time, and ignores a failure to write it. SAFETY: the caller's.
     let _ = unsafe { memory::write(timeout, time::timeval(left)) };
     Some(answer(ended))
 }
@@ -132,7 +131,7 @@ fn selects_nothing(count: c_int, sets: [*const fd_set; 3]) -> bool {
 }
 
 fn poll_nothing(count: nfds_t, timeout: c_int) -> Option<c_int> {
-    // Negative ones have no end.
+    // Negative timeouts are infinite.
     let timeout = Duration::from_millis(u64::try_from(timeout).ok()?);
     if count > 0 || sandbox::is_confined() {
         return None;
@@ -140,7 +139,7 @@ fn poll_nothing(count: nfds_t, timeout: c_int) -> Option<c_int> {
     wait::sleep(timeout).map(answer)
 }
 
-/// What `pselect` and `ppoll` have in common.
+/// The common part of `pselect` and `ppoll`.
 unsafe fn wait_for(nothing: bool, timeout: *const timespec) -> Option<c_int> {
     if !nothing || sandbox::is_confined() {
         return None;

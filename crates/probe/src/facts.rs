@@ -1,4 +1,4 @@
-//! What the doctor says of the place where the probe runs.
+//! The doctor's facts about the place where the probe runs.
 
 use std::error::Error;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Options {
     }
 }
 
-/// Looks, and prints the record.
+/// Runs the checks, and prints the record.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let report = examine(&Machine::default(), &options.of_the_doctor(), |_| ());
     output.put(&Record::Facts(report))?;

@@ -3,14 +3,14 @@
 //! - `calls`: equal calls, timed together.
 //! - `reads`: single readings of clocks, hot and cold.
 //! - `sleeps`: how late sleeps end.
-//! - `events`: how even the events of timers are.
+//! - `events`: the regularity of timer events.
 //! - `warps`: clocks compared between processors.
-//! - `facts`: what the doctor says of this place.
-//! - `loads`: what keeps the machine busy meanwhile.
-//! - `serve`: many measurements, as it is told.
+//! - `facts`: the doctor's facts about this place.
+//! - `loads`: loads that keep the machine busy meanwhile.
+//! - `serve`: many measurements, on request.
 //! - `init`: serving as the only program of a virtual machine.
-//! - `setting`: processor, policy, slack: what every measurement is made with.
-//! - `ticks`: time by the processor's counter.
+//! - `setting`: processor, policy, slack: the setting of every measurement.
+//! - `ticks`: time from the processor's counter.
 //! - `output`: records to standard output.
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ struct Measured<Options: clap::Args> {
 }
 
 impl<Options: clap::Args> Measured<Options> {
-    /// Measures, if its setting can be had.
+    /// Measures, if its setting can be applied.
     fn measure(
         &self,
         run: impl FnOnce(&Options, &mut Output) -> Result<(), Box<dyn Error>>,

@@ -1,5 +1,5 @@
-//! What can be measured: a row for each metric. The options of the probe and of `eigentime bench`,
-//! `metrics` in `manifest.json`, and its documentation are made from it.
+//! The metrics, a row each. The options of the probe and of `eigentime bench`, `metrics` in
+//! `manifest.json`, and its documentation are generated from them.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ pub enum Better {
     CloserToInterval,
 }
 
-/// One in nanoseconds.
+/// A metric in nanoseconds.
 const fn row(
     kind: &'static str,
     column: &'static str,
@@ -78,7 +78,7 @@ const fn events(name: &'static str, meaning: &'static str) -> Metric {
     row("events", "after_ns", Better::CloserToInterval, None, name, meaning)
 }
 
-/// The calls of Table IV of *Time namespaces in containers*, in its order and by its names.
+/// The calls of Table IV of *Time namespaces in containers*, in its order and with its names.
 pub const CALLS: &[Metric] = &[
     sleeping_call("clock_nanosleep", "Duration of a sleep of 100 ms by clock_nanosleep(2)"),
     sleeping_call("nanosleep", "Duration of a sleep of 100 ms by nanosleep(2)"),
@@ -103,7 +103,7 @@ pub const CALLS: &[Metric] = &[
     call("vdso_gettimeofday", "Duration of gettimeofday(2) by the vDSO"),
 ];
 
-/// Calls that the probe measures if they are asked for, and `eigentime bench` does not.
+/// Calls that the probe measures only on request, and `eigentime bench` does not.
 pub const MORE_CALLS: &[Metric] = &[
     call("clock_gettime_realtime", "Duration of the system call clock_gettime(2), CLOCK_REALTIME"),
     call("vdso_clock_gettime_realtime", "Duration of clock_gettime(2) by the vDSO, CLOCK_REALTIME"),
@@ -136,7 +136,7 @@ pub const READS: &[Metric] = &[
     reading("library", "Duration of a reading of libeigentime's clock"),
 ];
 
-/// Ways of sleeping.
+/// Methods of sleeping.
 pub const SLEEPS: &[Metric] = &[
     sleep("usleep", "Latency of a sleep by usleep(3)"),
     sleep("nanosleep", "Latency of a sleep by nanosleep(2)"),
@@ -156,11 +156,11 @@ pub const EVENTS: &[Metric] = &[
     events("hrtimer", "Interval between two events of an hrtimer, in the kernel"),
 ];
 
-/// What comparisons of clocks show.
+/// Comparisons of clocks.
 pub const WARPS: &[Metric] =
     &[row("warp", "worst_ns", Better::Lower, None, "worst", "The largest step back of a clock")];
 
-/// All that `eigentime bench` measures.
+/// All metrics of `eigentime bench`.
 pub fn of_a_study() -> impl Iterator<Item = &'static Metric> {
     [CALLS, READS, SLEEPS, EVENTS, WARPS].into_iter().flatten()
 }

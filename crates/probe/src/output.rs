@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use eigentime_probe::Record;
 
-/// Where records go: a line each, at once.
+/// The destination of records: a line each, unbuffered.
 pub struct Output(io::Stdout);
 
 impl Output {
@@ -16,7 +16,7 @@ impl Output {
     /// Prints a record.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// When the output is closed.
     pub fn put(&mut self, record: &Record) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');

@@ -1,16 +1,16 @@
-//! The conversation with `eigentime-probe serve`: a JSON document a line, each way.
+//! The protocol of `eigentime-probe serve`: a JSON document per line, in both directions.
 //!
-//! The probe greets first. It runs what it is told in processes of its own, several at a time, and
+//! The probe sends a greeting first. It runs requests in separate processes, several at a time, and
 //! ends them and itself when its standard input ends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Record;
 
-/// The version of the conversation.
+/// The version of the protocol.
 pub const VERSION: u32 = 1;
 
-/// What the probe says first.
+/// The first message of the probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     /// The version of the program.
@@ -19,47 +19,47 @@ pub struct Greeting {
     pub protocol: u32,
 }
 
-/// What it is told.
+/// A request to the probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     /// Run the probe with these arguments.
     Run {
-        /// By which answers name it; not one that is running.
+        /// The id used in answers; not that of a current run.
         id: u64,
         /// As on the command line, without the program's name.
         arguments: Vec<String>,
     },
-    /// End what is running: by SIGTERM, and by SIGKILL two seconds later.
+    /// End a run: with SIGTERM, and with SIGKILL two seconds later.
     Stop {
-        /// Which.
+        /// The run.
         id: u64,
     },
 }
 
-/// What it answers.
+/// An answer from the probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// A record of a run.
     Record {
-        /// Of which.
+        /// The run.
         id: u64,
         /// The record.
         record: Box<Record>,
     },
     /// A run has ended.
     Ended {
-        /// Which.
+        /// The run.
         id: u64,
-        /// Its exit status; 128 + n where signal n has ended it.
+        /// Its exit status; 128 + n if signal n has ended it.
         status: i32,
-        /// What it said on its standard error.
+        /// Its standard error output.
         error: String,
     },
-    /// A request that makes no sense.
+    /// An invalid request.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What the probe prints: one JSON document a line, with its `kind`.
+//! The probe's output: one JSON document per line, with its `kind`.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Record {
-    /// How the measurement is made: the first, unless the policy is refused.
+    /// The setting of the measurement: the first record, unless the policy is refused.
     Began(Began),
-    /// A number of equal calls, timed together.
+    /// Equal calls, timed together.
     Calls(Calls),
     /// Single readings of a clock, as a distribution.
     Reads(Reads),
-    /// Sleeps, one after the other.
+    /// Consecutive sleeps.
     Sleeps(Sleeps),
     /// Events of a periodic timer.
     Events(Events),
     /// Readings of a clock compared between two processors, or within a thread.
     Warp(Warp),
-    /// What a load does to the machine.
+    /// The effect of a load on the machine.
     Load(Load),
-    /// What the doctor says of the place where the probe runs.
+    /// The doctor's facts about the place where the probe runs.
     Facts(Report),
-    /// What cannot be measured here, and why.
+    /// A measurement that is not possible here, with the reason.
     Skipped(Skipped),
 }
 
-/// How a measurement is made.
+/// The setting of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Began {
     /// The probe's version.
@@ -42,10 +42,10 @@ pub struct Began {
     pub policy: String,
     /// Its timer slack, in nanoseconds.
     pub slack_ns: u64,
-    /// Whether its memory is kept from being paged out.
+    /// Whether its memory is locked.
     pub memory_locked: bool,
-    /// Ticks of the processor's counter in a nanosecond, by the kernel's monotonic clock; in a
-    /// timeline, which may have a rate of its own, by the processor time of the probe.
+    /// Ticks of the processor's counter per nanosecond, relative to the kernel's monotonic clock;
+    /// in a timeline, which may have a rate of its own, relative to the probe's processor time.
     pub ticks_per_ns: f64,
     /// CLOCK_REALTIME when it began, in nanoseconds since the epoch.
     pub realtime_ns: i64,
@@ -61,63 +61,63 @@ pub enum Served {
     SystemCall,
 }
 
-/// A number of equal calls, timed together: a *record* of the first paper.
+/// Equal calls, timed together: a *record* of the first paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
-    /// Which metric: a name of `eigentime-probe calls --list`.
+    /// The metric: a name of `eigentime-probe calls --list`.
     pub metric: String,
-    /// What served the calls, by the seccomp oracle in this process's place.
+    /// What served the calls, according to the seccomp oracle in this process's environment.
     pub served: Served,
-    /// Which record of the metric, from 0.
+    /// The index of the record for the metric, from 0.
     pub index: u32,
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// What they took, in nanoseconds, the loop included. Where calls make or end something, this is
-    /// the sum over chunks (256 timers, 128 descriptors), without what prepares or undoes them.
+    /// Their time, in nanoseconds, including the loop. If calls create or delete something, this is
+    /// the sum over chunks (256 timers, 128 descriptors), without preparation and cleanup.
     pub elapsed_ns: u64,
-    /// What the bare loop takes for one call, in nanoseconds.
+    /// The time of the bare loop per call, in nanoseconds.
     pub loop_ns: f64,
     /// `elapsed_ns / calls - loop_ns`; for sleeps without the subtraction.
     pub call_ns: f64,
 }
 
-/// Values and how often they came, nothing dropped: log-linear, three significant digits.
+/// Values and their counts, with none dropped: log-linear, three significant digits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// How many values: the sum of the counts.
+    /// The number of values: the sum of the counts.
     pub count: u64,
-    /// The least.
+    /// The smallest value.
     pub min: u64,
-    /// The greatest.
+    /// The largest value.
     pub max: u64,
     /// The mean of the values themselves.
     pub mean: f64,
     /// The uncorrected standard deviation of the values themselves.
     pub sd: f64,
-    /// The least value of each bucket that is not empty, and its count.
+    /// The smallest value of each non-empty bucket, and its count.
     pub buckets: Vec<(u64, u64)>,
 }
 
 /// Single readings of a clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reads {
-    /// What is read: `tsc`, `clock_gettime`, …
+    /// The source: `tsc`, `clock_gettime`, …
     pub source: String,
-    /// `hot`, or `cold`: the vDSO's code and data are flushed from the caches before each; of
+    /// `hot`, or `cold`: the vDSO's code and data are flushed from the caches before each; for
     /// `library`, the program's variables and the function's page.
     pub cache: String,
-    /// What serves it, by the seccomp oracle; None of what neither does.
+    /// What serves it, according to the seccomp oracle; None if neither does.
     pub served: Option<Served>,
-    /// What bracketing nothing takes, in ticks: the mean. It is in each value.
+    /// The mean time of an empty bracket, in ticks. It is included in each value.
     pub empty_mean_ticks: f64,
-    /// The same, the median, between the steps of the counter.
+    /// The median of the same, interpolated between the steps of the counter.
     pub empty_median_ticks: f64,
-    /// The counter goes in steps of this many ticks: each value is a multiple of it.
+    /// The step of the counter in ticks: each value is a multiple of it.
     pub step_ticks: u64,
-    /// Ticks in a nanosecond.
+    /// Ticks per nanosecond.
     pub ticks_per_ns: f64,
-    /// What each reading took with its bracket, in ticks: nothing is subtracted, so that nothing
-    /// is less than 0 and none has to be clamped.
+    /// The time of each reading with its bracket, in ticks: nothing is subtracted, so no value is
+    /// negative and none must be clamped.
     pub histogram: Histogram,
 }
 
@@ -128,8 +128,7 @@ impl Reads {
         (self.histogram.mean - self.empty_mean_ticks) / self.ticks_per_ns
     }
 
-    /// Between which lengths the values of a bucket are, in ticks: a counter with steps shows the
-    /// nearest one.
+    /// The range of the values in a bucket, in ticks: a counter with steps shows the nearest one.
     #[must_use]
     pub fn cell(&self, least: u64) -> [f64; 2] {
         cell(least, self.step_ticks)
@@ -139,7 +138,7 @@ impl Reads {
 /// See [`Reads::cell`].
 #[must_use]
 pub fn cell(least: u64, step_ticks: u64) -> [f64; 2] {
-    /// Values of so many binary digits have buckets of their own.
+    /// Values of up to this many binary digits have buckets of their own.
     const DIGITS: u32 = 11;
     let bucket = 1_u64 << (u64::BITS - least.leading_zeros()).saturating_sub(DIGITS);
     let middle = least as f64 + (bucket - 1) as f64 / 2.0;
@@ -147,12 +146,13 @@ pub fn cell(least: u64, step_ticks: u64) -> [f64; 2] {
     [middle - half, middle + half]
 }
 
-/// Sleeps, one after the other, in one way.
+/// Consecutive sleeps with one method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sleeps {
-    /// How: `usleep`, `nanosleep`, `clock_nanosleep`, `timerfd`, `posix_timer`, `epoll`, `sleeper`.
+    /// The method: `usleep`, `nanosleep`, `clock_nanosleep`, `timerfd`, `posix_timer`, `epoll`,
+    /// `sleeper`.
     pub method: String,
-    /// What was asked for, in nanoseconds.
+    /// The requested length, in nanoseconds.
     pub interval_ns: u64,
     /// The timer slack, in nanoseconds; 0 for real-time policies.
     pub slack_ns: u64,
@@ -162,41 +162,41 @@ pub struct Sleeps {
     pub first: u64,
     /// Wake-up minus target of each, in nanoseconds.
     pub miss_ns: Vec<i64>,
-    /// How many later deadlines of the even grid each of them made the program miss: without
-    /// these, what is slept through would not be seen (coordinated omission).
+    /// How many later deadlines of the even grid each of them caused to be missed: without these,
+    /// deadlines that were slept through would be invisible (coordinated omission).
     pub missed: Vec<u32>,
-    /// Processor time that all of it took, in nanoseconds.
+    /// The total processor time, in nanoseconds.
     pub cpu_ns: u64,
-    /// What a reading of CLOCK_MONOTONIC takes, in nanoseconds: one is in each miss.
+    /// The time of a reading of CLOCK_MONOTONIC, in nanoseconds: one is included in each miss.
     pub reading_ns: u64,
-    /// What was asked for and not granted.
+    /// What was requested and not granted.
     pub degradation: Vec<String>,
 }
 
 /// Events of a periodic timer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Events {
-    /// Whose: `timerfd`, `clock_nanosleep`, `ticker`, `bpf_timer`, `hrtimer`.
+    /// The source: `timerfd`, `clock_nanosleep`, `ticker`, `bpf_timer`, `hrtimer`.
     pub source: String,
     /// Where the time of an event is taken: `user` or `kernel`.
     pub place: String,
-    /// What was asked for, in nanoseconds.
+    /// The requested interval, in nanoseconds.
     pub interval_ns: u64,
-    /// The number of the first of these, from 0, of those that came.
+    /// The number of the first of these, from 0, among those that came.
     pub first: u64,
-    /// When the event before these was; null where there was none.
+    /// The time of the event before these; null if there was none.
     pub before_ns: Option<i64>,
-    /// When each event was, in nanoseconds since the first one was due. Those that were merged
-    /// into a later one are not here.
+    /// The time of each event, in nanoseconds since the first one was due. Those merged into a
+    /// later one are not included.
     pub at_ns: Vec<i64>,
-    /// How many of all events, not only of these, were merged into later ones.
+    /// The number of all events, not only of these, that were merged into later ones.
     pub missed: u64,
-    /// What was asked for and not granted.
+    /// What was requested and not granted.
     pub degradation: Vec<String>,
 }
 
 impl Events {
-    /// From each event to the next, in nanoseconds; None for the first of all.
+    /// The time from each event to the next, in nanoseconds; None for the first of all.
     pub fn after_ns(&self) -> impl Iterator<Item = Option<i64>> {
         let before = std::iter::once(self.before_ns).chain(self.at_ns.iter().copied().map(Some));
         before.zip(&self.at_ns).map(|(before, at)| Some(at - before?))
@@ -208,51 +208,52 @@ impl Events {
 pub struct Warp {
     /// `tsc`, `CLOCK_MONOTONIC`, …
     pub clock: String,
-    /// Between which processors; the same twice: within a thread on it.
+    /// The processors compared; the same twice for readings within a thread on it.
     pub cpus: [u32; 2],
-    /// How long was looked, in nanoseconds.
+    /// The length of the comparison, in nanoseconds.
     pub looked_ns: u64,
-    /// Readings that were compared with one before them.
+    /// Readings that were compared with a previous one.
     pub readings: u64,
     /// Those that were behind.
     pub backwards: u64,
-    /// By how much at most, in nanoseconds.
+    /// The largest such distance, in nanoseconds.
     pub worst_ns: f64,
-    /// What would have been seen at least, in nanoseconds.
+    /// The smallest warp that would have been seen, in nanoseconds.
     pub smallest_visible_ns: f64,
 }
 
-/// What a load does to the machine, over some time.
+/// The effect of a load on the machine over some time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// `idle`, `cpu`, `io`, `network`.
     pub load: String,
-    /// Does it what it is for?
+    /// Whether it does its job.
     pub is_loading: bool,
-    /// If not, why; else what it does, in a few words.
+    /// If not, why; otherwise what it does, briefly.
     pub how: String,
-    /// Over how long this was looked at, in nanoseconds.
+    /// The length of the observation, in nanoseconds.
     pub looked_ns: u64,
-    /// Of all processors' time, the part that was not idle, 0 to 100.
+    /// The busy share of all processors' time, 0 to 100.
     pub cpu_percent: f64,
-    /// By /proc/stat.
+    /// From /proc/stat.
     pub context_switches_per_second: f64,
-    /// By /proc/stat.
+    /// From /proc/stat.
     pub interrupts_per_second: f64,
-    /// More of it: bytes or requests a second, which interrupt was steered.
+    /// Further numbers: bytes or requests per second, which interrupt was steered.
     pub numbers: BTreeMap<String, f64>,
 }
 
-/// What cannot be measured here.
+/// A measurement that is not possible here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// What: a metric, a method, a source, a load, a policy (see [`policy`](Self::policy)).
+    /// What was skipped: a metric, a method, a source, a load, a policy (see
+    /// [`policy`](Self::policy)).
     pub what: String,
     /// What it needs.
     pub why: String,
 }
 
-/// What a skipped policy begins with.
+/// The prefix of a skipped policy.
 const POLICY: &str = "policy ";
 
 impl Skipped {
@@ -262,7 +263,7 @@ impl Skipped {
         Self { what: format!("{POLICY}{policy}"), why }
     }
 
-    /// The policy in what was skipped, if it is one.
+    /// The policy that was skipped, if it is one.
     #[must_use]
     pub fn policy(what: &str) -> Option<&str> {
         what.strip_prefix(POLICY)

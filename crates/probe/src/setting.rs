@@ -1,4 +1,4 @@
-//! Processor, policy, slack: what every measurement is made with.
+//! The setting of every measurement: processor, policy, slack.
 
 use std::error::Error;
 use std::fmt;
@@ -43,7 +43,7 @@ pub enum Policy {
     RoundRobin(u8),
 }
 
-/// What is in force since [`Setting::apply`].
+/// The values in force since [`Setting::apply`].
 #[derive(Clone, Copy, Debug)]
 pub struct InForce {
     /// The processor that this thread is pinned to, if it is.
@@ -56,24 +56,24 @@ pub struct InForce {
 
 static IN_FORCE: OnceLock<InForce> = OnceLock::new();
 
-/// The breaks of a real-time probe, which are a part of the time that it was busy: less than 0.95
-/// of the time is used then, and neither is the machine starved where nothing else limits it
-/// (sched_rt_runtime_us of -1), nor does the kernel's own limit put a gap of 50 ms into a record.
+/// The breaks of a real-time probe, proportional to its busy time: it then uses less than 0.95 of
+/// the time, so the machine is not starved where nothing else limits it (sched_rt_runtime_us of
+/// -1), and the kernel's own throttling does not put a gap of 50 ms into a record.
 #[derive(Debug, Default)]
 pub struct Breaks {
-    /// Since the last one.
+    /// The busy time since the last break.
     busy: Duration,
 }
 
-/// How long it is busy at least between two breaks: none of them is short, for what is measured
-/// after one is measured with cooler caches.
+/// The minimum busy time between two breaks: no break is short, because measurements after one run
+/// with colder caches.
 const BUSY: Duration = Duration::from_millis(50);
-/// How long a break is, in parts of that time.
+/// The length of a break, relative to that time.
 const BREAK: f64 = 0.1;
 
 impl Breaks {
-    /// Leaves the processor to others for a while, if that is due: `busy` is how long the probe
-    /// has had it for itself since it last said so.
+    /// Takes a break if one is due: `busy` is the time for which the probe has used the processor
+    /// since the last call.
     pub fn after(&mut self, busy: Duration) {
         self.busy += busy;
         if self.busy >= BUSY {
@@ -94,7 +94,7 @@ impl Policy {
         }
     }
 
-    /// Whether it goes before all ordinary threads.
+    /// Whether it runs before all ordinary threads.
     pub fn is_realtime(self) -> bool {
         self != Policy::Other
     }
@@ -128,14 +128,14 @@ impl fmt::Display for Policy {
 }
 
 impl Setting {
-    /// Puts it in force and prints [`Began`]; false where the scheduler refuses a real-time policy,
+    /// Applies the setting and prints [`Began`]; false if the scheduler refuses a real-time policy,
     /// which is then printed as [`Skipped`].
     ///
     /// # Errors
-    /// What else was asked for and is not allowed here, and what would help.
+    /// Any other setting that is not permitted here, with a remedy.
     pub fn apply(&self, output: &mut Output) -> Result<bool, Box<dyn Error>> {
         let cpu = pin(self.cpu)?;
-        // Before the policy: that of real-time threads is 0, whatever they ask for.
+        // Before the policy: real-time threads have a slack of 0, whatever they request.
         if let Some(slack) = self.slack {
             set_slack(slack)?;
         }
@@ -147,12 +147,12 @@ impl Setting {
             }
             set => set?,
         }
-        // What is there now is all that is used between two readings of the counter. It is not
-        // wished for by anybody, so that a refusal is no failure, but it is said.
+        // Current memory is all that is used between two readings of the counter. Locking is not
+        // requested by the user, so a refusal is reported but is not a failure.
         let memory_locked = mlockall(MlockAllFlags::CURRENT).is_ok();
         let slack_ns = if self.policy.is_realtime() { 0 } else { slack()? };
         let in_force = InForce { cpu, policy: self.policy, slack_ns };
-        // A second setting in one process would be a mistake of the program: `main` makes one.
+        // A second setting in one process would be a bug: `main` makes one.
         let in_force = IN_FORCE.get_or_init(|| in_force);
         let realtime = clock_gettime(ClockId::Realtime);
         output.put(&Record::Began(Began {
@@ -172,7 +172,7 @@ impl Setting {
     }
 }
 
-/// Reads numbers of this range.
+/// A parser for numbers in this range.
 pub fn bounded<N>(range: RangeInclusive<N>) -> RangedU64ValueParser<N>
 where
     N: TryFrom<u64> + Copy + Into<u64>,
@@ -180,13 +180,13 @@ where
     RangedU64ValueParser::new().range((*range.start()).into()..=(*range.end()).into())
 }
 
-/// What is in force; None before [`Setting::apply`].
+/// The values in force; None before [`Setting::apply`].
 pub fn in_force() -> Option<&'static InForce> {
     IN_FORCE.get()
 }
 
-/// Stays on this processor, or on the last one that is allowed: the first is where most devices
-/// interrupt.
+/// Pins the thread to this processor, or to the last one that is allowed: the first is the one that
+/// most devices interrupt.
 fn pin(wanted: Option<u32>) -> Result<Option<u32>, String> {
     let allowed = sched_getaffinity(None);
     let last = || last(allowed.as_ref().ok()?);
@@ -210,7 +210,7 @@ fn pin(wanted: Option<u32>) -> Result<Option<u32>, String> {
     }
 }
 
-/// The processor that a measurement is made on without a wish, where loads ask for it.
+/// The default processor of measurements, for loads.
 pub fn usual_cpu() -> Option<usize> {
     last(&sched_getaffinity(None).ok()?)
 }
@@ -224,10 +224,10 @@ fn list(cpus: &CpuSet) -> String {
     (0..CpuSet::MAX_CPU).filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The system calls themselves: musl's functions of these names refuse everything.
+/// Uses the system calls directly: musl's functions of these names always fail.
 fn set_policy(policy: Policy) -> Result<(), String> {
     let (number, priority) = policy.number();
-    // SAFETY: it has no arguments but the number of a thread.
+    // SAFETY: its only argument is a thread id.
     let now = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
     if policy == Policy::Other && now == libc::c_long::from(number) {
         return Ok(());
@@ -256,16 +256,16 @@ fn set_policy(policy: Policy) -> Result<(), String> {
 }
 
 fn set_slack(slack: u32) -> Result<(), String> {
-    // SAFETY: it has numbers for arguments.
+    // SAFETY: its arguments are numbers.
     match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(slack), 0, 0, 0) } {
         0 => Ok(()),
         _ => Err(format!("a timer slack of {slack} ns: {}", io::Error::last_os_error())),
     }
 }
 
-/// The slack as the kernel has it. By the system call: the C library's result is an int.
+/// The kernel's value of the slack. With the system call: the C library's result is an int.
 fn slack() -> Result<u64, String> {
-    // SAFETY: it has numbers for arguments.
+    // SAFETY: its arguments are numbers.
     let slack = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
     u64::try_from(slack).map_err(|_| format!("the timer slack: {}", io::Error::last_os_error()))
 }
@@ -274,7 +274,7 @@ fn slack() -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    /// Runs it in a thread of its own, which the settings end with.
+    /// Runs it in a separate thread, with which the settings end.
     fn aside<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
         std::thread::spawn(body).join().unwrap()
     }
@@ -325,7 +325,7 @@ mod tests {
     fn a_real_time_policy_is_had_or_the_error_names_what_is_missing() {
         aside(|| match set_policy(Policy::Fifo(3)) {
             Ok(()) => {
-                // SAFETY: it has no arguments but the number of a thread.
+                // SAFETY: its only argument is a thread id.
                 let now = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
                 assert_eq!(now, libc::c_long::from(libc::SCHED_FIFO));
                 set_policy(Policy::Other).unwrap();

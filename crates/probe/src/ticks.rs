@@ -1,7 +1,7 @@
-//! Time by the processor's counter: what everything short is measured with.
+//! Time from the processor's counter, for measuring everything short.
 //!
-//! Ticks are the host's wherever the probe runs, and reading them costs no system call. How many
-//! make a nanosecond is measured once.
+//! Ticks are the host's wherever the probe runs, and reading them costs no system call. Their rate
+//! is measured once.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use eigentime_clock::counter::{self, Parted, Rate};
 
 static RATE: OnceLock<Rate> = OnceLock::new();
 
-/// The counter after all that came before, and before all that comes next.
+/// The counter, read after everything before it, and before everything after it.
 #[inline(always)]
 pub fn begin() -> u64 {
     let ticks = counter::read_ordered();
@@ -18,16 +18,16 @@ pub fn begin() -> u64 {
     ticks
 }
 
-/// The counter after all that came before.
+/// The counter, read after everything before it.
 #[inline(always)]
 pub fn end() -> u64 {
     counter::read_ordered()
 }
 
-/// Nothing that comes next is carried out before what came before.
+/// Nothing after this executes before everything preceding it.
 #[inline(always)]
 fn fence() {
-    // SAFETY: it changes nothing; LFENCE, of SSE2, is in every x86-64 processor.
+    // SAFETY: it changes nothing; LFENCE (SSE2) is in every x86-64 processor.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::x86_64::_mm_lfence();
@@ -39,10 +39,10 @@ fn fence() {
     }
 }
 
-/// Measures how many ticks make a nanosecond, if that was not done.
+/// Measures the ticks per nanosecond, unless that was done.
 ///
 /// # Errors
-/// If there is no clock to measure it by.
+/// If no clock can measure it.
 pub fn measure() -> Result<&'static Rate, &'static str> {
     if let Some(rate) = RATE.get() {
         return Ok(rate);
@@ -54,10 +54,10 @@ pub fn measure() -> Result<&'static Rate, &'static str> {
     Ok(RATE.get_or_init(|| rate))
 }
 
-/// Ticks in a nanosecond.
+/// Ticks per nanosecond.
 ///
 /// # Panics
-/// If there is no clock to measure it by: nothing is measured then ([`measure`]).
+/// If no clock can measure it: nothing is measured then ([`measure`]).
 pub fn per_nano() -> f64 {
     measure().expect("a setting is applied first").ticks_per_ns()
 }
@@ -72,10 +72,10 @@ pub fn duration(ticks: u64) -> Duration {
     Duration::from_nanos(nanos(ticks) as u64)
 }
 
-/// Whether the counter has gone with the kernel's clock since its rate was measured.
+/// Checks that the counter has kept pace with the kernel's clock since its rate was measured.
 ///
 /// # Errors
-/// If not: what is measured in ticks is worth nothing then.
+/// If it has not: measurements in ticks are then worthless.
 pub fn check() -> Result<(), Parted> {
     RATE.get().map_or(Ok(()), Rate::check)
 }

@@ -38,8 +38,8 @@ fn clock(name: &str) -> Result<Compared, String> {
     })
 }
 
-/// Measures, and prints the records: of each clock within a thread on each processor, then of each
-/// pair.
+/// Measures, and prints the records: for each clock, within a thread on each processor, then for
+/// each pair.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let asked =
         if options.clocks.is_empty() { clocks::ALL.to_vec() } else { options.clocks.clone() };
@@ -134,7 +134,7 @@ mod tests {
         let Record::Warp(pair) = &all[3] else { panic!("{all:?}") };
         assert_eq!((pair.cpus, pair.backwards, pair.worst_ns), ([3, 5], 2, 700.0));
         assert!(matches!(&all[6], Record::Skipped(it) if it.what == "warp CLOCK_REALTIME 3-7"));
-        // One that was set says nothing, the other still does.
+        // A clock that was set gives no result, the other still does.
         let set = of(true);
         assert!(matches!(&set[3], Record::Warp(it) if it.backwards == 2));
         assert!(matches!(&set[4], Record::Skipped(it) if it.why.contains("nobody sets")));

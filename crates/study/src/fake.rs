@@ -15,28 +15,28 @@ use eigentime_probe::record::{Sleeps, Warp};
 use crate::levels::{Channel, Complaints, Level, Outcome, Unavailable};
 use crate::stop::Stop;
 
-/// A policy that the scheduler of this level refuses.
+/// A policy refused by this level's scheduler.
 pub const REFUSED: &str = "fifo:50";
 
-/// One with which a measurement fails at once.
+/// A policy with which a measurement fails at once.
 pub const FAILING: &str = "rr:1";
 
-/// A level whose probe measures nothing, and says so of everything at once.
+/// A level whose probe measures nothing, and returns fixed records at once.
 #[derive(Clone, Default)]
 pub struct Fake {
     /// Its name.
     pub name: &'static str,
-    /// Why it cannot be had, if it cannot.
+    /// Why it is unavailable, if it is.
     pub unavailable: Option<&'static str>,
-    /// A load that it cannot have.
+    /// A load that is not available.
     pub unloaded: Option<&'static str>,
-    /// The probe ends with this measurement; from then on it does not, if this is `once`.
+    /// The probe dies with this measurement; only the first time if `once`.
     pub dies_with: Option<&'static str>,
     /// See `dies_with`.
     pub once: bool,
-    /// How often a probe was started, and how many have died.
+    /// The number of probes started.
     pub started: Arc<AtomicU32>,
-    /// See `started`.
+    /// The number of probes that have died.
     pub died: Arc<AtomicU32>,
 }
 
@@ -66,7 +66,7 @@ impl Level for Fake {
 }
 
 impl Fake {
-    /// A level of this name that can do everything.
+    /// A level with this name that can do everything.
     pub fn named(name: &'static str) -> Self {
         Self { name, ..Self::default() }
     }
@@ -101,7 +101,7 @@ impl Fake {
         Some(())
     }
 
-    /// What a probe says that is told this.
+    /// The records of a probe with these arguments.
     fn records(&self, arguments: &[String]) -> Vec<Record> {
         let value = |option: &str| {
             let place = arguments.iter().position(|it| *it == format!("--{option}"));
@@ -126,7 +126,7 @@ impl Fake {
             "sleep" if policy == REFUSED => {
                 return vec![Record::Skipped(Skipped::of_policy(&policy, "no rights".into()))];
             }
-            // It fails before it says anything: see [`FAILING`].
+            // It fails without output: see [`FAILING`].
             "sleep" if policy != "other" => return Vec::new(),
             "events" if value("source") == "hrtimer" => {
                 vec![Record::Skipped(Skipped { what: "hrtimer".into(), why: "no module".into() })]

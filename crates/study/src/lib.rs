@@ -1,11 +1,11 @@
-//! Runs probes over levels and loads, and keeps what they measured.
+//! Runs probes on levels under loads, and stores their results.
 //!
-//! - `levels`: where probes run: how each is started and spoken to.
-//! - `load`: what keeps them busy meanwhile.
+//! - `levels`: where probes run, and how each is started.
+//! - `load`: what keeps the levels busy meanwhile.
 //! - `measurement`: what is measured.
-//! - `preset`: plans that have names.
+//! - `preset`: named plans.
 //! - `plan`: what is measured in which order.
-//! - `results`: what is kept.
+//! - `results`: the stored results.
 //! - `session`: the conversation with a probe.
 //! - `stop`: how a study is asked to stop.
 //! - `study`: from a plan to its results.

@@ -1,4 +1,4 @@
-//! What keeps a level busy while it is measured: the probe itself, in a run beside the others.
+//! Loads on a level during measurements: runs of the probe itself, beside the others.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::{Beside, Failure, Session};
 
-/// How long a load may take until it loads.
+/// How long a load may take to take effect.
 const BEGINNING: Duration = Duration::from_secs(60);
 
 /// A load.
@@ -28,7 +28,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Self; 4] = [Self::Idle, Self::Cpu, Self::Io, Self::Network];
 
     /// Its name.
@@ -42,8 +42,8 @@ impl Load {
         }
     }
 
-    /// How much longer a measurement takes under it, about: a hundred threads share the processors
-    /// with the probe.
+    /// The approximate factor by which a measurement takes longer: a hundred threads share the
+    /// processors with the probe.
     #[must_use]
     pub fn slowdown(self) -> u32 {
         match self {
@@ -53,10 +53,10 @@ impl Load {
         }
     }
 
-    /// The load of this name.
+    /// The load with this name.
     ///
     /// # Errors
-    /// What there is instead.
+    /// The names that exist.
     pub fn named(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|load| load.name() == name).ok_or_else(|| {
             let all = Self::ALL.map(Self::name).join(", ");
@@ -65,24 +65,24 @@ impl Load {
     }
 }
 
-/// What became of a load that was to be started.
+/// The result of starting a load.
 pub enum Started {
-    /// It loads, or it is idle as it should be.
+    /// It works; for idle, always.
     Running(Beside),
-    /// It does not, and why; what it said until then.
+    /// It does not work.
     Not {
-        /// Why.
+        /// The reason.
         why: String,
-        /// Its records.
+        /// Its records so far.
         records: Vec<Record>,
     },
 }
 
-/// Starts a load, and waits until it is seen what it does to the machine. The processor is that of
-/// the measurements, if the plan names one: the record says whether the disk interrupts it.
+/// Starts a load, and waits for its effect on the machine. The processor is that of the
+/// measurements, if the plan names one: the record says whether the disk interrupts it.
 ///
 /// # Errors
-/// If the probe cannot be spoken to, or the study is to stop.
+/// If the communication with the probe fails, or the study must stop.
 pub fn start(
     session: &mut Session,
     load: Load,
@@ -99,7 +99,7 @@ pub fn start(
     }
     let mut refused = None;
     let begun = session.run_beside(&arguments, BEGINNING, |record| match record {
-        // What runs on an idle machine is not ours to end: it is in the results.
+        // Other activity on an idle machine is not ours to end: it is in the results.
         Record::Load(it) if it.is_loading || load == Load::Idle => true,
         Record::Load(record::Load { how: why, .. }) => {
             refused = Some(why.clone());

@@ -1,4 +1,4 @@
-//! What is measured at a level under a load, and what the probe is told for it.
+//! The measurements at a level under a load, and the probe's arguments for them.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use eigentime_probe::limits::{COUNT, EVENT_NS, SLEEP_NS};
 use eigentime_probe::metrics::CALLS;
 use serde::{Deserialize, Serialize};
 
-/// With which caches a source is read singly: what touches no memory, or only the kernel's, which
-/// no program can flush, is read with hot ones.
+/// The caches for single readings of a source: sources that touch no memory, or only the kernel's,
+/// which no program can flush, are only read with hot caches.
 #[must_use]
 pub fn caches(source: &str) -> &'static [&'static str] {
     match source {
@@ -16,19 +16,20 @@ pub fn caches(source: &str) -> &'static [&'static str] {
     }
 }
 
-/// What is read, and which clock it is: the one that is compared if only some sources are asked for.
+/// Sources and their clocks: the clocks to compare if only some sources are requested.
 pub const CLOCKS: [(&str, &str); 2] = [("tsc", "tsc"), ("clock_gettime", "CLOCK_MONOTONIC")];
 
-/// The caches.
+/// All cache states.
 pub const CACHES: [&str; 2] = ["hot", "cold"];
 
-/// What calls that do not sleep take, about: for the time left, and for the limit of a run.
+/// The approximate time of calls that do not sleep: for the remaining time, and for the timeout of
+/// a run.
 const CALL_NS: u64 = 300;
 
-/// What a run of the probe takes besides what it measures, about.
+/// The approximate overhead of a probe's run.
 const OVERHEAD: Duration = Duration::from_millis(150);
 
-/// The policy of threads that nobody gave another.
+/// The default policy of threads.
 pub const ORDINARY: &str = "other";
 
 /// A measurement.
@@ -86,7 +87,7 @@ pub enum Measurement {
 }
 
 impl Measurement {
-    /// What the probe's command is called, and the file of the results.
+    /// The name of the probe's command and of the results file.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -98,8 +99,8 @@ impl Measurement {
         }
     }
 
-    /// The part of it that one of several blocks has: the first ones have what does not divide.
-    /// None where nothing is left for this one.
+    /// The share of one of several blocks: the first ones have the remainder. None if nothing is
+    /// left for this one.
     #[must_use]
     pub fn share(&self, block: u32, blocks: u32) -> Option<Self> {
         let part = |whole: u32| whole / blocks + u32::from(block < whole % blocks);
@@ -119,7 +120,7 @@ impl Measurement {
         }
     }
 
-    /// What the probe is told.
+    /// The probe's arguments.
     #[must_use]
     pub fn arguments(&self, cpu: Option<u32>) -> Vec<String> {
         let mut words = vec![self.kind().to_owned()];
@@ -164,10 +165,10 @@ impl Measurement {
         words
     }
 
-    /// Looks whether the probe takes what it is told.
+    /// Checks whether the probe accepts the values.
     ///
     /// # Errors
-    /// The value that it does not take, and those that it does.
+    /// A rejected value, and the valid ones.
     pub fn check(&self) -> Result<(), String> {
         let (sleep_or_event, interval_ns, intervals, count) = match self {
             Self::Sleep { interval_ns, count, .. } => ("a sleep", interval_ns, SLEEP_NS, count),
@@ -190,7 +191,7 @@ impl Measurement {
         Ok(())
     }
 
-    /// How long it takes, about, where nothing else runs.
+    /// The approximate duration on an idle machine.
     #[must_use]
     pub fn expected(&self) -> Duration {
         let nanos = |ns: u64, count: u32| Duration::from_nanos(ns.saturating_mul(count.into()));
@@ -201,7 +202,7 @@ impl Measurement {
                     nanos(ns.saturating_mul(*calls), *records)
                 }
                 Self::Read { count, .. } => nanos(1_000, *count),
-                // A sleep is longer than asked by about this.
+                // A sleep is longer than requested by about this much.
                 Self::Sleep { interval_ns, count, .. } => nanos(interval_ns + 60_000, *count),
                 Self::Events { interval_ns, count, .. } => nanos(*interval_ns, *count),
                 Self::Warp { seconds, .. } => Duration::from_secs_f64(seconds.clamp(0.0, 1e6)),
@@ -209,7 +210,7 @@ impl Measurement {
     }
 }
 
-/// A time as people write it: 100 µs, 1 ms, 70.5 µs.
+/// A readable time: 100 µs, 1 ms, 70.5 µs.
 pub(crate) fn span(ns: u64) -> String {
     let (unit, name) = match ns {
         1_000_000_000.. => (1e9, "s"),
@@ -220,7 +221,7 @@ pub(crate) fn span(ns: u64) -> String {
     format!("{} {name}", ns as f64 / unit)
 }
 
-/// How long a call of this metric is to sleep; None of one that does not.
+/// The requested sleep of a call of this metric; None if it does not sleep.
 #[must_use]
 pub fn asked_ns(metric: &str) -> Option<u64> {
     CALLS.iter().find(|it| it.name == metric)?.asked

@@ -1,9 +1,9 @@
 //! What is measured in which order.
 //!
 //! A plan is divided into blocks, each of which has everything once: every level under every load
-//! with a part of every measurement. Within a block the order is drawn by lot: first the loads,
-//! whose start is dear; under each load the levels, so that nothing but one level runs; at each
-//! level the measurements. What changes slowly in a machine is so spread over all of them.
+//! with a share of every measurement. Within a block the order is random: first the loads, which
+//! are expensive to start; under each load the levels, so that only one level runs at a time; at
+//! each level the measurements. So slow changes of a machine affect all of them alike.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,43 +60,43 @@ pub struct UnderLoad {
     pub measurements: Vec<Measurement>,
 }
 
-/// What is done with one probe, one after the other.
+/// Consecutive steps of one probe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// In which block.
+    /// The block.
     pub block: u32,
-    /// Under which of the plan's loads.
+    /// The index of the load in the plan.
     pub load: usize,
-    /// At which of its levels.
+    /// The index of the level in the plan.
     pub level: usize,
-    /// Measurements of that load.
+    /// The measurements.
     pub steps: Vec<Step>,
 }
 
-/// A part of a measurement, at one level under one load.
+/// A share of a measurement, at one level under one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Which step it is, whatever the order.
+    /// Its id, independent of the order.
     pub id: StepId,
-    /// The part.
+    /// The share.
     pub measurement: Measurement,
 }
 
-/// What a step is called, whatever the order.
+/// The id of a step, independent of the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StepId {
-    /// In which block.
+    /// The block.
     pub block: u32,
-    /// Under which of the plan's loads.
+    /// The index of the load in the plan.
     pub load: usize,
-    /// At which of its levels.
+    /// The index of the level in the plan.
     pub level: usize,
-    /// Which of the load's measurements.
+    /// The index of the measurement under the load.
     pub measurement: usize,
 }
 
 impl Plan {
-    /// Everything, in its order.
+    /// All groups, in order.
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         let mut lots = fastrand::Rng::with_seed(self.seed);
@@ -124,7 +124,7 @@ impl Plan {
         groups
     }
 
-    /// In what another plan differs from this one, a line each; empty if in nothing.
+    /// The differences between another plan and this one, a line each; empty if there are none.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let value = |plan: &Self| serde_json::to_value(plan).expect("plans are plain data");
@@ -159,7 +159,7 @@ fn differences(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A list: the names in it, or how many they are.
+/// A list: the names in it, or their number.
 fn shown(list: &[Value]) -> String {
     let names = list.iter().map(|it| match it {
         Value::String(name) => Some(name.as_str()),
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(ids.len(), each.len());
             assert_eq!(ids.len(), 2 * 2 * plan.loads[0].measurements.len());
         }
-        // A load is started once for all its levels in turn.
+        // A load is started once for all its consecutive levels.
         let loads: Vec<_> = groups.iter().map(|group| (group.block, group.load)).collect();
         let changes = loads.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert_eq!(changes, 3 * 2 - 1);

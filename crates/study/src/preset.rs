@@ -1,4 +1,4 @@
-//! Plans that have names, as a table; what they leave open can be said beside them.
+//! The table of named plans; options override them.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use crate::levels::Asked;
 use crate::load::Load;
 use crate::measurement::{CLOCKS, Measurement, ORDINARY, asked_ns, caches};
 
-/// A plan that has a name.
+/// A named plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// Its name.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub about: &'static str,
     /// The levels.
     pub levels: &'static [Asked],
     /// The loads.
     pub loads: &'static [Load],
-    /// Into how many blocks everything is divided.
+    /// The number of blocks.
     pub blocks: u32,
     /// Records of each metric.
     pub records: u32,
     /// Calls in a record.
     pub calls: u64,
-    /// Calls in a record under a load, where the probe has a small part of the processor.
+    /// Calls in a record under a load, where the probe gets a small share of the processor.
     pub calls_under_load: u64,
     /// Records of metrics that sleep for 100 ms, one call each.
     pub sleeping_records: u32,
@@ -33,15 +33,15 @@ pub struct Preset {
     pub reads: u32,
     /// Sleeps of each kind.
     pub sleeps: u32,
-    /// How long they are.
+    /// The lengths of sleeps.
     pub sleep_intervals: &'static [Duration],
-    /// With which timer slacks, in nanoseconds; none: what the probe is started with.
+    /// The timer slacks, in nanoseconds; none: that with which the probe is started.
     pub slacks: &'static [Option<u32>],
-    /// With which policies.
+    /// The scheduling policies.
     pub policies: &'static [&'static str],
     /// Events of each source.
     pub events: u32,
-    /// From one to the next.
+    /// The intervals of events.
     pub event_intervals: &'static [Duration],
     /// How long clocks are compared.
     pub warp: Duration,
@@ -51,7 +51,7 @@ const fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// All of them; the second one is what is meant where nobody says.
+/// All presets; the second one is the default.
 pub const PRESETS: [Preset; 3] = [
     Preset {
         name: "quick",
@@ -113,43 +113,43 @@ pub const PRESETS: [Preset; 3] = [
     },
 ];
 
-/// What is said beside a preset; empty lists and none leave it as it is.
+/// Overrides of a preset; empty lists and none leave it unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
     /// Kinds of measurements: `calls`, `read`, `sleep`, `events`, `warp`.
     pub kinds: Vec<String>,
     /// Metrics of `calls`.
     pub metrics: Vec<String>,
-    /// What is read and compared, and whose events.
+    /// Sources of readings, comparisons and events.
     pub sources: Vec<String>,
     /// Caches of `read`.
     pub caches: Vec<String>,
-    /// Ways of sleeping.
+    /// Methods of sleeping.
     pub methods: Vec<String>,
-    /// Of sleeps and events.
+    /// Intervals of sleeps and events.
     pub intervals: Vec<Duration>,
     /// Timer slacks of sleeps, in nanoseconds.
     pub slacks: Vec<u32>,
     /// Policies of sleeps.
     pub policies: Vec<String>,
-    /// Records of each metric, those that sleep included.
+    /// Records of each metric, including those that sleep.
     pub records: Option<u32>,
-    /// Calls in a record, under loads, too.
+    /// Calls in a record, including under loads.
     pub calls: Option<u64>,
-    /// Readings, sleeps, events.
+    /// The number of readings, sleeps, events.
     pub count: Option<u32>,
     /// How long clocks are compared.
     pub warp: Option<Duration>,
 }
 
 impl Preset {
-    /// The preset of this name.
+    /// The preset with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Its measurements under a load, with these wishes.
+    /// Its measurements under a load, with these overrides.
     #[must_use]
     pub fn measurements(&self, load: Load, wishes: &Wishes) -> Vec<Measurement> {
         let all = [self.calls(load, wishes), self.reads(wishes), self.sleeps(wishes)];
@@ -223,7 +223,7 @@ impl Preset {
         events.collect()
     }
 
-    /// Of the clocks among the sources, if sources are named.
+    /// The comparisons of the clocks among the sources, if sources are named.
     fn warp(&self, wishes: &Wishes) -> Vec<Measurement> {
         let named =
             CLOCKS.iter().filter(|(source, _)| wishes.sources.iter().any(|it| it == source));
@@ -236,7 +236,7 @@ impl Preset {
     }
 }
 
-/// Is it among those that are asked for, or are all?
+/// Whether it is requested, or all are.
 fn wanted(asked: &[String], one: &str) -> bool {
     asked.is_empty() || asked.iter().any(|asked| asked == one)
 }

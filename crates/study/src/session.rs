@@ -1,4 +1,4 @@
-//! A conversation with a probe, of which nothing lasts longer than it may.
+//! A conversation with a probe, with timeouts for everything.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
@@ -12,76 +12,75 @@ use eigentime_probe::protocol::{Answer, Greeting, Request, VERSION};
 use crate::levels::{Complaints, Level, Outcome, Unavailable};
 use crate::stop::Stop;
 
-/// How long a level may take to come up: a virtual machine without hardware support is slow.
+/// How long a level may take to start: a virtual machine without hardware support is slow.
 const GREETING: Duration = Duration::from_secs(180);
 
-/// How long a stopped run may take to end: the probe makes it end after two seconds.
+/// How long a stopped run may take to end: the probe kills it after two seconds.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// How long what a probe complains of may still come after it has gone.
+/// How long a probe's standard error may still arrive after it has gone.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How many lines that are none of ours may come before the greeting: what a shell says at its
-/// start.
+/// The maximum number of foreign lines before the greeting: the output of a starting shell.
 const CHATTER: usize = 200;
 
-/// How much of that is told where no greeting comes, in characters.
+/// How much of that is reported if no greeting comes, in characters.
 const TOLD: usize = 300;
 
-/// With what a greeting begins: a shell's prompt may stand before it, without an end of line.
+/// The beginning of a greeting: a shell's prompt may precede it on the line.
 const GREETS: &str = "{\"probe\":";
 
-/// After this, it is said that a level is waited for.
+/// The time after which waiting for a level is reported.
 const SOON: Duration = Duration::from_secs(5);
 
-/// The longest line, in bytes: more than a million events have.
+/// The longest line, in bytes: longer than a million events.
 const LINE: u64 = 16 << 20;
 
-/// How many lines may wait to be taken.
+/// The maximum number of lines waiting to be taken.
 const WAITING: usize = 8;
 
-/// What is waited for.
+/// An event to wait for.
 #[derive(Debug)]
 pub enum Event {
     /// A line from the probe.
     Line(String),
-    /// No more lines, and why if it is not their end.
+    /// The end of the lines, with the error if there was one.
     End(Option<io::Error>),
-    /// The study is asked to stop.
+    /// A request to stop the study.
     Stop,
 }
 
-/// Why a conversation came to nothing.
+/// Why a conversation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The level cannot be had.
+    /// The level is unavailable.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// The probe is gone, or does not speak as it should.
+    /// The probe is gone, or violates the protocol.
     #[error("level {level}: {what}{}{}", said(.complaints), helped(.help))]
     Broken {
-        /// Whose.
+        /// The level.
         level: String,
         /// What happened.
         what: String,
-        /// What it said on its standard error.
+        /// Its standard error.
         complaints: String,
-        /// What would help, if anything is known.
+        /// A remedy, if known.
         help: Option<String>,
     },
-    /// A run failed; the probe is well.
+    /// A run failed; the probe is still usable.
     #[error("level {level}: '{arguments}' ended with status {status}{}", said(.complaints))]
     Run {
-        /// Where.
+        /// The level.
         level: String,
-        /// What was run.
+        /// The arguments of the run.
         arguments: String,
         /// Its exit status.
         status: i32,
-        /// What it said on its standard error.
+        /// Its standard error.
         complaints: String,
     },
-    /// The study is asked to stop.
+    /// The study was asked to stop.
     #[error("interrupted")]
     Stopped,
 }
@@ -95,7 +94,7 @@ fn helped(help: &Option<String>) -> String {
 }
 
 impl Failure {
-    /// What happened, for those who know at which level.
+    /// The failure without the level.
     #[must_use]
     pub fn what(&self) -> String {
         match self {
@@ -107,7 +106,7 @@ impl Failure {
     }
 }
 
-/// A run of the probe that goes on beside others.
+/// A run of the probe beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside(u64);
 
@@ -122,18 +121,18 @@ pub struct Session {
     outcome: Outcome,
     stop: Stop,
     next: u64,
-    /// Runs beside others, and their records that nobody has taken yet.
+    /// Runs beside others, and their records not yet taken.
     beside: BTreeMap<u64, Vec<Record>>,
-    /// What is known of the level, besides the doctor's facts.
+    /// The properties of the level, besides the doctor's facts.
     pub notes: BTreeMap<String, String>,
 }
 
 impl Session {
-    /// Opens a level and waits for the probe's greeting. `waits` is told, once, if that takes
-    /// long, and how long it may take.
+    /// Opens a level and waits for the probe's greeting. If that takes long, `waits` is called
+    /// once, with the timeout.
     ///
     /// # Errors
-    /// Where there is no probe that can be spoken to.
+    /// If no probe can be reached.
     pub fn open(
         level: &dyn Level,
         stop: &Stop,
@@ -163,7 +162,7 @@ impl Session {
             beside: BTreeMap::new(),
             notes: channel.notes,
         };
-        // Between the first look and the waking one may have asked.
+        // The request may have come between the first check and the registration.
         if stop.is_asked() {
             return Err(Failure::Stopped);
         }
@@ -220,10 +219,10 @@ impl Session {
         Err(self.broken(format!("what answers is no probe{}", before(&chatter))))
     }
 
-    /// Runs the probe with these arguments to its end, and hands its records to `each`.
+    /// Runs the probe with these arguments to its end, and passes its records to `each`.
     ///
     /// # Errors
-    /// If it cannot be done in time, ends with a status, or the study is asked to stop.
+    /// If it does not finish in time, ends with a status, or the study is asked to stop.
     pub fn run(
         &mut self,
         arguments: &[String],
@@ -247,7 +246,7 @@ impl Session {
         }
     }
 
-    /// Starts a run beside others, and waits for the first of its records that `is_it` takes for
+    /// Starts a run beside others, and waits for the first of its records that `is_it` accepts as
     /// the sign that it has begun.
     ///
     /// # Errors
@@ -283,7 +282,7 @@ impl Session {
     /// Ends a run beside others, and returns all its records.
     ///
     /// # Errors
-    /// If the probe cannot be spoken to any more.
+    /// If the communication with the probe fails.
     pub fn stop(&mut self, Beside(id): Beside) -> Result<Vec<Record>, Failure> {
         self.say(&Request::Stop { id })?;
         let until = Instant::now() + STOPPING;
@@ -292,7 +291,7 @@ impl Session {
                 Answer::Record { id: of, record } if of == id => {
                     self.beside.entry(id).or_default().push(*record);
                 }
-                // It was ended by a signal, or by itself upon it: either is well.
+                // It was killed by the signal, or ended by itself because of it: both are fine.
                 Answer::Ended { id: of, .. } if of == id => {
                     return Ok(self.beside.remove(&id).unwrap_or_default());
                 }
@@ -318,7 +317,7 @@ impl Session {
         said.map_err(|cause| self.broken(format!("the probe does not listen any more: {cause}")))
     }
 
-    /// What comes of runs beside others, while another is waited for.
+    /// Handles an answer for a run beside others, while another is awaited.
     fn aside(&mut self, answer: Answer) -> Result<(), Failure> {
         match answer {
             Answer::Record { id, record } => {
@@ -350,7 +349,7 @@ impl Session {
     }
 
     fn wait(&self, until: Instant) -> Result<Event, RecvTimeoutError> {
-        // Where lines are waiting, there may have been no room for the word.
+        // If lines are waiting, there may have been no room for the event.
         if self.stop.is_asked() {
             return Ok(Event::Stop);
         }
@@ -371,7 +370,7 @@ impl Session {
     }
 
     fn gone(&self, cause: &str) -> Failure {
-        // Its last words come by another pipe, and may be under way.
+        // Its last messages come through another pipe, and may be in transit.
         let until = Instant::now() + LAST_WORDS;
         while (self.complaints.text().is_empty() || self.outcome.text().is_none())
             && Instant::now() < until
@@ -404,14 +403,14 @@ impl Drop for Session {
     }
 }
 
-/// The greeting that is in a line.
+/// The greeting in a line.
 fn greeting_in(line: &str) -> Option<Greeting> {
     let begin = line.find(GREETS)?;
     let mut values = serde_json::Deserializer::from_str(&line[begin..]).into_iter();
     values.next()?.ok()
 }
 
-/// Keeps the beginning of what came in the greeting's place.
+/// Keeps the beginning of the foreign output.
 fn note(chatter: &mut String, line: &str) {
     let room = TOLD.saturating_sub(chatter.chars().count());
     let separator = if chatter.is_empty() { "" } else { " | " };
@@ -423,8 +422,7 @@ fn before(chatter: &str) -> String {
     if chatter.is_empty() { String::new() } else { format!("; it said '{chatter}'") }
 }
 
-/// Passes lines on until their end. What nobody takes any more is read all the same: whoever writes
-/// it is to come to its end.
+/// Forwards lines until their end. Unwanted ones are still read, so that their writer can finish.
 fn forward(mut from: impl BufRead, to: &SyncSender<Event>) {
     loop {
         let mut line = Vec::new();
@@ -442,7 +440,7 @@ fn forward(mut from: impl BufRead, to: &SyncSender<Event>) {
             break;
         }
     }
-    // An error comes again, and is then an end.
+    // An error recurs, and then ends it.
     let _ = io::copy(&mut from, &mut io::sink());
 }
 

@@ -1,4 +1,4 @@
-//! What may help events under load, each beside a source that lacks nothing but that.
+//! Mechanisms that may help events under load, each beside a source that lacks only that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ pub const MECHANISMS: &[Source] = &[
             .map_err(|error| format!("SCHED_FIFO: {error}"))?;
         ahead(period, recorder)
     }),
-    // The kernel wants it to be allowed on all processors.
+    // The kernel requires that it may run on all processors.
     Source::new("ahead-deadline", |_, period, recorder| {
         kernel::deadline(DEADLINE_RUNTIME, DEADLINE_PERIOD)
             .map_err(|error| format!("SCHED_DEADLINE: {error}"))?;
@@ -32,15 +32,15 @@ pub const MECHANISMS: &[Source] = &[
     Source::new("relay-fifo", relay),
 ];
 
-/// What the kernel lets have at most, of the shortest period that it allows (100 µs).
+/// The maximum allowed by the kernel for the shortest period that it accepts (100 µs).
 const DEADLINE_RUNTIME: u64 = 90_000;
 const DEADLINE_PERIOD: u64 = 100_000;
-/// So long before an event a thread is to be woken: a real-time thread mostly is within that.
+/// How long before an event a thread is woken: a real-time thread is mostly within that.
 const GUARD: u64 = 30_000;
 
 type Recorded = Result<(Recorder, Vec<String>), String>;
 
-/// Waits in the kernel until a little before each event, and spins for the rest.
+/// Waits in the kernel until slightly before each event, and spins for the rest.
 fn ahead(period: u64, mut recorder: Recorder) -> Recorded {
     let mut due = kernel::monotonic() + AHEAD;
     loop {
@@ -65,12 +65,12 @@ fn spin(period: u64, mut recorder: Recorder) -> Recorded {
     }
 }
 
-/// Two threads that never wait, on two processors: an event is delivered by whoever is there first.
+/// Two threads that never wait, on two processors: an event is delivered by the first one there.
 fn relay(cpu: usize, period: u64, recorder: Recorder) -> Recorded {
     let start = kernel::monotonic() + 2 * AHEAD;
     let events: Arc<[AtomicU64]> = (0..recorder.wanted()).map(|_| AtomicU64::new(0)).collect();
     let theirs = Arc::clone(&events);
-    // It is where this thread was put: on another processor.
+    // It is where this thread was placed: on another processor.
     let second = thread::spawn(move || {
         kernel::realtime(PRIORITY.into())?;
         claim(&theirs, start, period);
@@ -88,7 +88,7 @@ fn relay(cpu: usize, period: u64, recorder: Recorder) -> Recorded {
 fn claim(events: &[AtomicU64], start: u64, period: u64) {
     for (number, event) in events.iter().enumerate() {
         spin_to(start + number as u64 * period);
-        // Whoever comes second finds it taken.
+        // The second one finds it taken.
         let _ = event.compare_exchange(0, counter::fenced(), Relaxed, Relaxed);
     }
 }

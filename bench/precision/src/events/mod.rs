@@ -1,7 +1,7 @@
-//! How even the intervals between periodic events are, by each source in turn.
+//! The regularity of the intervals between periodic events, for each source in turn.
 //!
-//! An event is a reading of the processor's counter by whoever the event wakes or calls. Intervals
-//! in which the CPU was taken away are flagged, and never left out.
+//! An event is a reading of the processor's counter by the code that the event wakes or calls.
+//! Intervals in which the CPU was taken away are flagged, and never left out.
 
 mod mechanisms;
 mod recorder;
@@ -38,30 +38,30 @@ pub struct Options {
     source: Vec<String>,
 }
 
-/// What came from one source.
+/// The result of one source.
 #[derive(Default, Serialize)]
 struct Record {
     source: &'static str,
-    /// Nanoseconds from each event to the next.
+    /// The interval from each event to the next, in nanoseconds.
     intervals: Vec<f64>,
-    /// The places in `intervals` in which another thread had the CPU.
+    /// The indexes in `intervals` in which another thread had the CPU.
     preempted: Vec<usize>,
-    /// The places in `intervals` in which the source itself, spinning, was kept from running.
+    /// The indexes in `intervals` in which the source itself, spinning, was kept from running.
     stopped: Vec<usize>,
-    /// The places in `intervals` in which the hypervisor had the CPU, as far as the kernel knows.
+    /// The indexes in `intervals` in which the hypervisor had the CPU, as far as the kernel knows.
     stolen: Vec<usize>,
-    /// Periods that the source itself says it has missed.
+    /// Missed periods reported by the source.
     missed: u64,
-    /// What was asked for and not granted.
+    /// What was requested and not granted.
     notes: Vec<String>,
-    /// Why there is nothing; empty if there is something.
+    /// Why there is no result; empty if there is one.
     reason: String,
 }
 
 /// Prints a record for each source.
 ///
 /// # Errors
-/// When nobody reads the records.
+/// When the output is closed.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let named = |it: &&Source| options.source.iter().any(|name| name == it.name);
     let plain = SOURCES.iter().filter(|it| options.source.is_empty() || named(it));
@@ -76,7 +76,7 @@ fn measured(source: &'static Source, options: &Options) -> Record {
     let watch = Watch::start(options.cpu);
     let recorder = Recorder::new(options.events);
     let (cpu, period) = (options.cpu, options.micros * 1_000);
-    // Each in a thread of its own, since what it makes of itself is not undone.
+    // Each in its own thread, since its settings are not undone.
     let thread = thread::spawn(move || {
         kernel::leave(cpu);
         source.run(cpu, period, recorder)
@@ -92,7 +92,7 @@ fn measured(source: &'static Source, options: &Options) -> Record {
     }
 }
 
-/// A deviation below this is not laid to the hypervisor, in nanoseconds: it takes a CPU away for
+/// A smaller deviation is not attributed to the hypervisor, in nanoseconds: it takes a CPU away for
 /// no less.
 const SHORTEST_STEAL: f64 = 20_000.0;
 

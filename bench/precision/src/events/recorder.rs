@@ -1,16 +1,16 @@
 use crate::{counter, kernel};
 
-/// When an event was seen.
+/// The time of an event.
 #[derive(Clone, Copy)]
 pub struct Stamp {
     pub ticks: u64,
-    /// How often the thread had been taken off its CPU by then.
+    /// How often the thread had been preempted by then.
     pub switches: u64,
-    /// Whether the source itself has seen that it was kept from running before this event.
+    /// Whether the source itself has noticed that it was kept from running before this event.
     pub stopped: bool,
 }
 
-/// Keeps the stamps of one source, in memory that it has from the beginning.
+/// Keeps the stamps of one source, in preallocated memory.
 pub struct Recorder {
     stamps: Vec<Stamp>,
     wanted: usize,
@@ -18,27 +18,27 @@ pub struct Recorder {
     missed: u64,
 }
 
-/// Events that come before those that count: memory is touched for the first time, and whoever
-/// adapts has seen nothing yet.
+/// The number of events before those that count: they touch memory for the first time and give
+/// adaptive sources their first observations.
 const FIRST: usize = 50;
 
 impl Recorder {
-    /// For so many intervals.
+    /// A recorder for this many intervals.
     pub fn new(intervals: usize) -> Self {
         let wanted = intervals + 1;
-        // Written to now, so that no page is missing later.
+        // Written now, to avoid page faults later.
         let mut stamps = vec![Stamp { ticks: 1, switches: 1, stopped: true }; wanted];
         stamps.clear();
         Self { stamps, wanted, first: FIRST, missed: 0 }
     }
 
-    /// Of events that were recorded elsewhere.
+    /// A recorder of events recorded elsewhere.
     pub fn of(stamps: Vec<Stamp>) -> Self {
         Self { wanted: stamps.len(), stamps, first: 0, missed: 0 }
     }
 
-    /// An event happens now, and the source says how many it has missed before it, and whether it
-    /// has seen that it was kept from running. Whether that was the last that is wanted.
+    /// Records an event now, with the number of missed ones before it and whether the source
+    /// noticed that it was kept from running. Returns whether that was the last requested one.
     #[inline]
     pub fn event(&mut self, missed: u64, stopped: bool) -> bool {
         let ticks = counter::fenced();
@@ -54,7 +54,7 @@ impl Recorder {
         self.is_full()
     }
 
-    /// Counts what was missed.
+    /// Counts missed events.
     pub fn miss(&mut self, missed: u64) {
         self.missed += missed;
     }
@@ -63,17 +63,17 @@ impl Recorder {
         self.stamps.len() >= self.wanted
     }
 
-    /// How many events are wanted.
+    /// The number of requested events.
     pub fn wanted(&self) -> usize {
         self.wanted
     }
 
-    /// What was missed in all.
+    /// The total of missed events.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// What was recorded.
+    /// The recorded stamps.
     pub fn stamps(&self) -> &[Stamp] {
         &self.stamps
     }

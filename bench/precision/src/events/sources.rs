@@ -1,4 +1,4 @@
-//! The sources of periodic events that are compared.
+//! The compared sources of periodic events.
 
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use crate::kernel::{self, Timerfd};
 
 /// A source of events.
 pub struct Source {
-    /// As the harness knows it.
+    /// Its name in the harness.
     pub name: &'static str,
     run: Run,
 }
 
-/// On this CPU, with this period in nanoseconds, until the recorder is full: with it, what was
-/// asked for and not granted.
+/// Runs on this CPU, with this period in nanoseconds, until the recorder is full: returns it with
+/// what was requested and not granted.
 type Run = fn(usize, u64, Recorder) -> Result<(Recorder, Vec<String>), String>;
 
-/// Above the kernel's threads of the softirqs and the like (which have 50), below its watchdogs.
+/// Above the kernel's softirq and similar threads (which have 50), below its watchdogs.
 pub const PRIORITY: u8 = 80;
 /// From the start to the first event.
 pub const AHEAD: u64 = 5_000_000;
-/// So many times what it should take the ticker may take, and this on top.
+/// The ticker's timeout as a multiple of the expected time, and this in addition.
 const PATIENCE: u32 = 20;
 const LONGEST_START: Duration = Duration::from_secs(2);
 
-/// All of them, in the order of a turn.
+/// All sources, in the order of a turn.
 pub const SOURCES: &[Source] = &[
     Source {
         name: "timerfd",
@@ -63,11 +63,11 @@ impl Source {
         Self { name, run }
     }
 
-    /// Records events in the calling thread, or in one that it starts. What waits for that one
-    /// must not be on its CPU: the kernel would take the CPU away from the events for it.
+    /// Records events in the calling thread, or in one that it starts. Code that waits for that
+    /// thread must not be on its CPU: the kernel would take the CPU away from the events for it.
     ///
     /// # Errors
-    /// Says what is not permitted or did not work.
+    /// What is not permitted or did not work.
     pub fn run(
         &self,
         cpu: usize,

@@ -1,5 +1,5 @@
-//! When the hypervisor had a CPU, as far as the kernel tells: `steal` in /proc/stat, which counts
-//! in hundredths of a second.
+//! When the hypervisor had a CPU, according to the kernel: `steal` in /proc/stat, which counts in
+//! hundredths of a second.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use crate::{counter, kernel};
 
-/// A time in which some of a CPU was stolen, in ticks of the counter.
+/// A time in which part of a CPU was stolen, in ticks of the counter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Window {
     pub begin: u64,
     pub end: u64,
 }
 
-/// Looks at the count until it is ended.
+/// Polls the count until it is ended.
 pub struct Watch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Window>>,
 }
 
-/// How often to look: as often as the count can change.
+/// The polling interval: as often as the count can change.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// The place of `steal` in a CPU's line, after its name: see proc_stat(5).
+/// The index of `steal` in a CPU's line, after its name: see proc_stat(5).
 const STEAL: usize = 7;
 
 impl Watch {
-    /// Begins, on a CPU other than the one that is watched, if there is another.
+    /// Starts on a CPU other than the watched one, if there is another.
     pub fn start(cpu: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&over);
@@ -45,7 +45,7 @@ impl Watch {
         Self { over, thread }
     }
 
-    /// When some of the CPU was stolen.
+    /// When part of the CPU was stolen.
     pub fn end(self) -> Vec<Window> {
         self.over.store(true, Relaxed);
         self.thread.join().unwrap_or_default()
@@ -64,7 +64,7 @@ fn stolen(cpu: usize) -> u64 {
     fs::read_to_string("/proc/stat").map_or(0, |stat| steal(&stat, cpu))
 }
 
-/// The count of one CPU; 0 where there is none.
+/// The count of one CPU; 0 if there is none.
 fn steal(stat: &str, cpu: usize) -> u64 {
     let name = format!("cpu{cpu}");
     stat.lines()

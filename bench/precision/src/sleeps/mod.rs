@@ -1,8 +1,8 @@
-//! How late sleeps end and what they cost: short blocks, by each way of sleeping in turn.
+//! How late sleeps end and what they cost: short blocks, with each method in turn.
 //!
-//! CLOCK_MONOTONIC judges all of them: it is read before the call and after it, and whatever is
-//! beyond the duration that was asked for is the miss. So each miss has a reading of the clock in
-//! it, and, of those who are told a duration and no instant, the time until they look.
+//! CLOCK_MONOTONIC is the reference for all of them: it is read before and after the call, and the
+//! excess over the requested duration is the miss. So each miss includes a reading of the clock
+//! and, for methods that take a duration instead of an instant, the time until they read it.
 
 mod ways;
 
@@ -40,7 +40,7 @@ pub struct Options {
     way: Vec<String>,
 }
 
-/// What one way of sleeping came to.
+/// The result of one method.
 #[derive(Serialize)]
 struct Record {
     way: &'static str,
@@ -48,24 +48,24 @@ struct Record {
     misses: Vec<i64>,
     /// The thread's share of a CPU in percent, by turn.
     cpu: Vec<f64>,
-    /// What was asked for and not granted.
+    /// What was requested and not granted.
     notes: Vec<String>,
-    /// Why there is nothing; empty if there is something.
+    /// Why there is no result; empty if there is one.
     reason: String,
 }
 
-/// The sleeps that each thread begins with and that do not count: memory is touched for the first
-/// time, and whoever adapts has seen nothing yet.
+/// The number of sleeps at the start of each thread that do not count: they touch memory for the
+/// first time and give adaptive methods their first observations.
 const FIRST: usize = 50;
 
-/// One turn's results.
+/// The results of one turn.
 struct Turn {
     misses: Vec<i64>,
     cpu: f64,
 }
 
-/// A way of sleeping in a thread of its own, which has privileges, a timer slack and a memory of
-/// what it saw that the others do not share.
+/// A method in its own thread, whose privileges, timer slack and learned state the others do not
+/// share.
 struct Sleeper<'scope> {
     begin: Sender<()>,
     turns: Receiver<Result<Turn, String>>,
@@ -73,10 +73,10 @@ struct Sleeper<'scope> {
     record: Record,
 }
 
-/// Prints a record for each way of sleeping.
+/// Prints a record for each method.
 ///
 /// # Errors
-/// When the CPU is not there, or nobody reads the records.
+/// When the CPU is unavailable, or the output is closed.
 pub fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     kernel::pin(options.cpu)?;
     let asked = |way: &&Way| {
@@ -122,7 +122,7 @@ impl Sleeper<'_> {
         if !self.record.reason.is_empty() {
             return;
         }
-        // Who has gone has said why in its last message.
+        // A thread that has ended has reported the reason in its last message.
         let _ = self.begin.send(());
         match self.turns.recv() {
             Ok(Ok(turn)) => {
@@ -142,7 +142,7 @@ impl Sleeper<'_> {
     }
 }
 
-/// The thread of one way of sleeping: a turn whenever it is told to.
+/// The thread of one method: runs a turn on request.
 fn stay(
     way: &Way,
     options: &Options,

@@ -1,4 +1,4 @@
-//! The ways of sleeping that are compared.
+//! The compared methods of sleeping.
 
 use std::thread;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use spin_sleep::SpinSleeper;
 
 use crate::kernel::{self, Timerfd};
 
-/// Sleeps until a target: whoever can be told an instant is told that one, all others a duration.
+/// Sleeps until a target, given as an instant if the method accepts one, otherwise as a duration.
 pub type Sleep = Box<dyn FnMut(Target)>;
 
-/// When a sleep is to end, in nanoseconds.
+/// The end of a sleep, in nanoseconds.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// What CLOCK_MONOTONIC is to show then.
+    /// CLOCK_MONOTONIC at the end.
     pub until: u64,
-    /// From the reading of it that was just taken.
+    /// The length from the reading just taken.
     pub length: u64,
 }
 
-/// A way of sleeping, ready in its thread.
+/// A method prepared in its thread.
 pub struct Ready {
     /// The call.
     pub sleep: Sleep,
-    /// What was asked for and not granted.
+    /// What was requested and not granted.
     pub notes: Vec<String>,
 }
 
-/// A way of sleeping.
+/// A method of sleeping.
 pub struct Way {
-    /// As the harness knows it.
+    /// Its name in the harness.
     pub name: &'static str,
     /// Whether it changes the whole machine, so that nothing else can be measured beside it.
     pub apart: bool,
@@ -39,28 +39,28 @@ pub struct Way {
     make: fn() -> Result<Ready, String>,
 }
 
-/// What the thread is before it sleeps.
+/// The privileges of the thread.
 #[derive(Clone, Copy)]
 enum Privilege {
-    /// As it was started.
+    /// Those it was started with.
     Unchanged,
-    /// One of SCHED_FIFO.
+    /// SCHED_FIFO.
     Fifo,
-    /// An ordinary user's: whatever is asked for is refused.
+    /// An ordinary user's: every request is refused.
     GivenUp,
 }
 
-/// Above the kernel's threads of the softirqs and the like (which have 50), below its watchdogs.
+/// Above the kernel's softirq and similar threads (which have 50), below its watchdogs.
 pub const PRIORITY: u8 = 80;
 /// What a kernel without other load keeps, in nanoseconds; spin_sleep's default is 125 µs.
 const SPIN_SLEEP_ACCURACY: u32 = 60_000;
 
-/// What spin_sleep spins: its default of 125 µs, less the timer slack of 50 µs by which the kernel
-/// ends its part later, and which ours does not have.
+/// The spinning of spin_sleep: its default of 125 µs, less the timer slack of 50 µs by which the
+/// kernel ends its part later, and which ours does not have.
 const SPIN_SLEEP_BUDGET: Policy =
     Policy { quantile: 1.0, cpu: 1.0, max_guard: Duration::from_micros(75) };
 
-/// All of them, in the order of a turn.
+/// All methods, in the order of a turn.
 pub const WAYS: &[Way] = &[
     Way::plain("eigentime", || until(sleeper::Builder::build)),
     Way::plain("eigentime-for", || sleep_for(Policy::new())),
@@ -94,7 +94,7 @@ impl Way {
     /// Prepares the calling thread.
     ///
     /// # Errors
-    /// Says what is not permitted here.
+    /// What is not permitted here.
     pub fn make(&self) -> Result<Ready, String> {
         match self.privilege {
             Privilege::Unchanged => {}

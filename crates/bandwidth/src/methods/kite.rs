@@ -1,24 +1,25 @@
-//! Instant estimates again and again, with trains as long as they have to be.
+//! Repeated instant estimates, with trains of adaptive length.
 //!
-//! Of Kite2 neither a program nor a text is public. What is known of it is what the timing paper
-//! says (section 2.2.1, and 3.3.3 on its bias): a probe rate model; it compares the rate that was
-//! sent with the rate that was received; iterative measurements give "instant" bandwidths, which
-//! are analysed further for one final value; it controls the size of its trains, to be accurate
-//! and to send little; packets are sent precisely, and stamped by the kernel as they arrive; it
-//! rather says too little, so as not to overload the path. That much is done here. What is not
-//! known was chosen:
+//! Neither a program nor a description of Kite2 is public. What the timing paper says about it
+//! (section 2.2.1, and 3.3.3 on its bias) is: it uses a probe rate model; it compares the sent rate
+//! with the received rate; iterative measurements give "instant" bandwidths, which are analysed
+//! further for one final value; it adapts the size of its trains, to be accurate and to send
+//! little; packets are sent precisely, and timestamped by the kernel on arrival; it prefers to
+//! underestimate, so as not to overload the path. This module does the same. The unknown details
+//! were chosen as follows:
 //!
 //! - **Range.** It is searched first, as for the other methods ([`search`](super::search)).
-//! - **Instant estimate.** The range is halved: a rate that comes through becomes its lower end,
-//!   one that does not its upper end; the first time, what that was received at. It ends when the
+//! - **Instant estimate.** The range is bisected: a rate that comes through becomes its lower end,
+//!   any other its upper end; the first time, the rate at which that was received. It ends when the
 //!   range is narrower than a hundredth; its middle is the estimate. The next one begins with a
-//!   range around the median so far, and if the path answers at an end of it as it should not, the
-//!   range is moved there.
-//! - **Comes through.** Offered by received, behind the head of the train
-//!   ([`rate_response`](super::rate_response)), is below 1.004: a train at 0.4 % of the capacity above A.
-//! - **Size of trains.** They last 4 ms at first. After every fourth instant estimate, if their
-//!   spread is more than 3 % of their median they get twice as long, if it is less than 1 % half as
-//!   long; and when a queue overflows they are halved.
+//!   range around the median so far, and if the path contradicts an end of it, the range is moved
+//!   there.
+//! - **Comes through.** The ratio of offered to received rate, behind the head of the train
+//!   ([`rate_response`](super::rate_response)), is below 1.004: a train at 0.4 % of the capacity
+//!   above A.
+//! - **Size of trains.** They last 4 ms at first. After every fourth instant estimate they are
+//!   doubled if the spread is more than 3 % of the median, and halved if it is less than 1 %; they
+//!   are also halved when a queue overflows.
 //! - **Final value.** The median of the instant estimates, as soon as its interval, by Student's
 //!   distribution about their mean, is narrower than ±1 %, or the time is over.
 //! - **Pace.** As for the regression.
@@ -31,40 +32,40 @@ use super::search::{Begun, Range, begin};
 use super::{Broken, Estimate, Found, Limit, Method, Path, Step};
 use crate::units::BitRate;
 
-/// From which ratio of offered to received on a train has not come through.
+/// The ratio of offered to received rate from which a train has not come through.
 const THROUGH: f64 = 1.004;
 
-/// How narrow the range becomes, as a part of its upper end.
+/// The final width of the range, relative to its upper end.
 const RESOLUTION: f64 = 0.01;
 
-/// How far around the median the next range is, as a part of it.
+/// The half width of the next range around the median, relative to it.
 const AROUND: f64 = 0.15;
 
-/// How many instant estimates are enough at least, and after how many the trains may change.
+/// The minimum number of instant estimates, and the number after which the trains may change.
 const FEWEST: usize = 8;
 const EVERY: usize = 4;
 
-/// How narrow the interval of the final value is to be, to either side, as a part of it.
+/// The target half width of the interval of the final value, relative to it.
 const NARROW: f64 = 0.01;
 
-/// How long trains are at first, at least and at most, and the fewest packets.
+/// The initial, minimum and maximum length of trains, and the minimum number of packets.
 const FIRST: Duration = Duration::from_millis(4);
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(40);
 const PACKETS: u32 = 30;
 
-/// The spreads of instant estimates, as parts of their median, at which trains become longer and
+/// The spreads of instant estimates, relative to their median, at which trains become longer and
 /// shorter.
 const SPREAD_LONGER: f64 = 0.03;
 const SPREAD_SHORTER: f64 = 0.01;
 
-/// How many trains in a row may be spoiled.
+/// The maximum number of consecutive spoiled trains.
 const SPOILED: u32 = 8;
 
-/// How many trains an instant estimate may take.
+/// The maximum number of trains of an instant estimate.
 const TRAINS: u32 = 20;
 
-/// Estimates by instant estimates.
+/// Estimates with instant estimates.
 pub(super) fn estimate(
     path: &mut dyn Path,
     progress: &mut dyn FnMut(&Step),
@@ -109,7 +110,7 @@ impl Kite {
             Some(middle) => (middle * (1.0 - AROUND), middle * (1.0 + AROUND)),
             None => (range.clean.min(range.received * 0.5), range.received),
         };
-        // Whether its ends were tried, and not only taken for what they are.
+        // Whether the ends were tried rather than only assumed.
         let (mut low_tried, mut high_tried) = (false, false);
         let mut spoiled = 0;
         for _ in 0..TRAINS {
@@ -149,7 +150,7 @@ impl Kite {
         Ok(Some(f64::midpoint(low, high)))
     }
 
-    /// Makes trains longer or shorter, by what the last instant estimates differ.
+    /// Makes trains longer or shorter according to the spread of the last instant estimates.
     fn adapt(&mut self) {
         let Some(last) = self.instants.len().checked_sub(EVERY).map(|at| &self.instants[at..])
         else {
@@ -166,14 +167,14 @@ impl Kite {
         }
     }
 
-    /// The final value, of so many instant estimates at least.
+    /// The final value, from at least this many instant estimates.
     fn conclude(&self, fewest: usize) -> Option<Found> {
         let n = self.instants.len();
         let middle = median(self.instants.iter().copied()).filter(|_| n >= fewest)?;
         let average = mean(&self.instants);
         let square: f64 = self.instants.iter().map(|it| (it - average).powi(2)).sum();
         let half = student(n - 1) * (square / (n - 1) as f64 / n as f64).sqrt();
-        // No instant estimate is finer than the range it ends with.
+        // No instant estimate is finer than its final range.
         let half = half.hypot(RESOLUTION * middle / (n as f64).sqrt());
         let [rate, low, high] =
             [middle, (middle - half).max(0.0), middle + half].map(BitRate::per_second);

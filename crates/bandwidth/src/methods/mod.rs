@@ -1,8 +1,7 @@
-//! How the available bandwidth is found: methods that send trains over a path and draw a conclusion.
+//! Methods that estimate the available bandwidth by sending trains over a path.
 //!
-//! A method knows nothing of sockets: a [`Path`] is what trains can be sent over, be it a network
-//! ([`session`](crate::session)) or a simulation of one (the crate
-//! `eigentime-path`).
+//! A method knows nothing of sockets: a [`Path`] is anything that carries trains, be it a network
+//! ([`session`](crate::session)) or a simulation of one (the crate `eigentime-path`).
 
 mod kite;
 mod probing;
@@ -22,28 +21,28 @@ use serde::{Deserialize, Serialize};
 use crate::train::{Seen, Spoiled, Trace, Train};
 use crate::units::BitRate;
 
-/// What trains can be sent over.
+/// A path that carries trains.
 pub trait Path {
-    /// Sends a train and says what came of it.
+    /// Sends a train and returns its trace.
     ///
     /// # Errors
     /// If the other side cannot be reached any more; not if packets are lost.
     fn send(&mut self, train: &Train) -> Result<Trace, Broken>;
 
-    /// What can be sent over it.
+    /// The limits on what can be sent over it.
     fn bounds(&self) -> Bounds;
 
-    /// How long it has been used so far, waiting included.
+    /// How long it has been used so far, including waiting.
     fn elapsed(&self) -> Duration;
 
-    /// Waits, for queues to drain or for trains not to follow each other in step.
+    /// Waits, for queues to drain or to keep trains from being sent in step.
     fn rest(&mut self, time: Duration);
 }
 
-/// What may be sent over a path.
+/// The limits on what may be sent over a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// The longest IP packet that passes unbroken.
+    /// The longest IP packet that passes unfragmented.
     pub bytes: u16,
     /// The highest rate that may be tried.
     pub rate: BitRate,
@@ -58,62 +57,62 @@ pub struct Bounds {
 #[error("{0}")]
 pub struct Broken(pub String);
 
-/// How it is found.
+/// An estimation method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// The published one, as a reference.
+    /// The published method, as a reference.
     Yaz,
-    /// Instant estimates again and again, with trains as long as they have to be: a reconstruction of
-    /// Kite2 from what is published of it.
+    /// Repeated instant estimates, with trains of adaptive length: a reconstruction of Kite2 from
+    /// what is published of it.
     Kite,
-    /// A line through what trains of several rates have met.
+    /// A regression line through the responses of trains at several rates.
     Regression,
 }
 
-/// How it is to be found.
+/// The choice of a method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// As the published tool does.
+    /// The published method.
     Yaz,
-    /// By the reconstruction of Kite2.
+    /// The reconstruction of Kite2.
     Kite,
-    /// By regression.
+    /// Regression.
     Regression,
-    /// By what has done best: regression.
+    /// The method that has performed best: regression.
     #[default]
     Auto,
 }
 
-/// What is being done.
+/// The phase of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// A range is searched, from nothing known.
+    /// A range is searched from scratch.
     Searching,
-    /// The range is known, and it is measured in it.
+    /// The range is known, and the measurement takes place in it.
     Measuring,
 }
 
-/// A train that was sent, for those who watch.
+/// A train that was sent, for observers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// What for.
+    /// The phase it belongs to.
     pub phase: Phase,
-    /// What was to be sent.
+    /// The train to be sent.
     pub train: Train,
-    /// What came of it, or why that says nothing.
+    /// The result, or why there is none.
     pub judged: Result<Seen, Spoiled>,
-    /// What was held for the available bandwidth before, if anything.
+    /// The available bandwidth estimated before, if any.
     pub so_far: Option<BitRate>,
-    /// What it has cost until now.
+    /// The cost so far.
     pub cost: Cost,
 }
 
-/// Estimates the available bandwidth of a path, and tells each train that is sent.
+/// Estimates the available bandwidth of a path, and reports each train that is sent.
 ///
-/// It ends within the bounds of the path, and says why if it has found no number.
+/// It ends within the limits of the path, and gives the reason if it finds no number.
 ///
 /// # Errors
 /// If the other side is gone.
@@ -129,57 +128,57 @@ pub fn estimate(
     }
 }
 
-/// An available bandwidth, and how well it is known.
+/// An available bandwidth and its uncertainty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// By which method.
+    /// The method used.
     pub method: Method,
-    /// What was found.
+    /// The result.
     pub found: Found,
-    /// What the path carries when nobody else uses it, if the method tells.
+    /// The capacity of the path without other traffic, if the method provides it.
     pub capacity: Option<BitRate>,
-    /// What it has cost.
+    /// The cost.
     pub cost: Cost,
-    /// Trains that said nothing, by why.
+    /// Unusable trains, by cause.
     pub spoiled: Vec<(Spoiled, u32)>,
 }
 
-/// What was found.
+/// The result of an estimate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Found {
-    /// The available bandwidth, and an interval. That of the regression is made to have it with a
-    /// probability of 95 %; how often it does, by traffic, is in `docs/bandwidth/methods.md`. Those of
-    /// the references do not know of their bias.
+    /// The available bandwidth, and an interval. That of the regression is designed to contain it
+    /// with a probability of 95 %; `docs/bandwidth/methods.md` lists how often it does, by traffic.
+    /// Those of the references do not account for their bias.
     Available {
         /// The estimate.
         rate: BitRate,
-        /// Where the interval begins.
+        /// The lower end of the interval.
         low: BitRate,
-        /// And ends.
+        /// The upper end of the interval.
         high: BitRate,
     },
-    /// At least so much: not the path was the limit, but a host, or what was allowed.
+    /// A lower bound: the limit was not the path but a host, or a permitted maximum.
     AtLeast {
-        /// What came through whole.
+        /// The rate that came through whole.
         rate: BitRate,
-        /// What has set the limit.
+        /// The limiting factor.
         limit: Limit,
     },
-    /// Less than this, and no more is known.
+    /// An upper bound; no more is known.
     AtMost {
-        /// What trains were received at that did not come through whole, and a little more; or the rate
-        /// at which much was dropped; or where an interval ends that begins at zero.
+        /// The received rate of trains that did not come through whole, and a little more; or the
+        /// rate at which much was dropped; or the upper end of an interval that begins at zero.
         rate: BitRate,
     },
     /// Nothing.
     Unknown {
-        /// Why.
+        /// The reason.
         why: Limit,
     },
 }
 
-/// What has stood in the way of a number.
+/// The reason why there is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -187,29 +186,29 @@ pub enum Limit {
     Sender,
     /// The receiving host drops packets.
     Receiver,
-    /// The highest rate that was allowed.
+    /// The highest permitted rate.
     Allowed,
     /// Too many trains were spoiled by the hosts.
     Disturbed,
-    /// The time was over.
+    /// The time limit.
     Time,
-    /// As many bytes as were allowed were sent.
+    /// The byte limit.
     Bytes,
-    /// What came differs too much from train to train: the path changes, or is not a queue.
+    /// The results differ too much from train to train: the path changes, or is not a queue.
     Unsteady,
     /// Nothing comes through.
     Silent,
 }
 
-/// What an estimate has cost.
+/// The cost of an estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Trains that were sent.
     pub trains: u32,
     /// Bytes of IP packets.
     pub bytes: u64,
-    /// How long it took, in seconds.
+    /// The duration, in seconds.
     pub seconds: f64,
-    /// How long trains were on their way at the rate of the path or above, in seconds.
+    /// How long trains were under way at or above the rate of the path, in seconds.
     pub saturating_seconds: f64,
 }

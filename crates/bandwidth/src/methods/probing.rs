@@ -1,4 +1,4 @@
-//! Probing a path within its bounds: what was sent, what it cost, what was spoiled.
+//! Probing of a path within its limits: accounting of sent, cost and spoiled trains.
 
 use std::time::Duration;
 
@@ -7,52 +7,52 @@ use super::{Bounds, Broken, Cost, Estimate, Found, Limit, Method, Path, Phase, S
 use crate::train::{Seen, Spoiled, Trace, Train};
 use crate::units::BitRate;
 
-/// From which ratio of offered to received on a train has surely filled the path.
+/// The ratio of offered to received rate from which a train has surely filled the path.
 const SATURATING: f64 = 1.02;
 
-/// What part of what the path would carry for us is sent at most, on fast paths and on slow ones.
+/// The maximum share of the path's available capacity that is sent, on fast paths and on slow ones.
 const SHARE_FAST: f64 = 0.045;
 const SHARE: f64 = 0.4;
 
-/// From which capacity on a path is fast, in bits per second: less than the 1 Gbit/s that are meant,
-/// for it is an estimate. Before there is one: what an overloading train was received at, for much
-/// of the capacity may be taken.
+/// The capacity from which a path is fast, in bits per second: less than the intended 1 Gbit/s,
+/// because it is an estimate. Before there is one, the received rate of an overloading train is
+/// used, as other traffic may take much of the capacity.
 const FAST: f64 = 0.6e9;
 const FAST_RECEIVED: f64 = 0.1e9;
 
-/// By how much rests are longer than they have to be at most, as a part of them: what is sent must
-/// not fall in step with traffic that comes at a period.
+/// The maximum random extension of rests, relative to them: probes must not be in step with
+/// periodic traffic.
 const UNEVEN_PART: f64 = 0.1;
 
-/// And by how much in all cases: some periods of iperf3's timer, 1 ms.
+/// The minimum of that extension: some periods of iperf3's timer, 1 ms.
 const UNEVEN: Duration = Duration::from_millis(3);
 
-/// Why nothing more is sent.
+/// Why sending has ended.
 #[derive(Debug)]
 pub(super) enum End {
     /// The other side is gone.
     Broken(Broken),
-    /// The bounds are reached.
+    /// A limit is reached.
     Over(Limit),
 }
 
-/// What came of a train.
+/// The result of a train.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
-    /// What it says, or why it says nothing.
+    /// The judged result, or why there is none.
     pub(super) judged: Result<Seen, Spoiled>,
-    /// What it would say.
+    /// The rate response regardless of that.
     pub(super) response: Option<RateResponse>,
 }
 
 impl Sent {
-    /// What it says of the path, if it is not spoiled.
+    /// The rate response if the train is not spoiled.
     pub(super) fn clean(&self) -> Option<RateResponse> {
         self.judged.ok().and(self.response)
     }
 }
 
-/// What part of what the path would carry may be sent, by its capacity.
+/// The share of the path's available capacity that may be sent, by its capacity.
 pub(super) fn share_at(capacity: f64) -> f64 {
     if is_fast(capacity) { SHARE_FAST } else { SHARE }
 }
@@ -62,7 +62,7 @@ pub(super) fn is_fast(capacity: f64) -> bool {
     capacity >= FAST
 }
 
-/// The same, by what a train was received at that has overloaded it.
+/// The same, by the received rate of a train that has overloaded it.
 pub(super) fn share(received: f64) -> f64 {
     if received < FAST_RECEIVED { SHARE } else { SHARE_FAST }
 }
@@ -75,13 +75,13 @@ pub(super) struct Probing<'a> {
     begin: Duration,
     cost: Cost,
     spoiled: Vec<(Spoiled, u32)>,
-    /// What was offered, for how many seconds, and whether it was stretched.
+    /// For each train, the offered rate, its length in seconds, and whether it was stretched.
     trains: Vec<(f64, f64, bool)>,
-    /// How much longer than it is a train took at most, until its answer was there.
+    /// The longest time from the end of a train to its answer.
     answer: Duration,
-    /// What is being done.
+    /// The current phase.
     pub(super) phase: Phase,
-    /// What is held for the available bandwidth so far.
+    /// The current estimate of the available bandwidth.
     pub(super) so_far: Option<BitRate>,
     pub(super) random: fastrand::Rng,
 }
@@ -100,7 +100,7 @@ impl<'a> Probing<'a> {
             answer: Duration::ZERO,
             phase: Phase::Searching,
             so_far: None,
-            // Never the same on two paths, and always the same in a simulation.
+            // Different on any two paths, but reproducible in a simulation.
             random: fastrand::Rng::with_seed(begin.as_nanos() as u64),
         }
     }
@@ -109,13 +109,12 @@ impl<'a> Probing<'a> {
         self.bounds
     }
 
-    /// Since the estimate was begun.
+    /// The time since the estimate began.
     pub(super) fn elapsed(&self) -> Duration {
         self.path.elapsed().saturating_sub(self.begin)
     }
 
-    /// A train of the longest packets, that lasts at least so long and has at least so many
-    /// packets.
+    /// A train of the longest packets with at least this length and number of packets.
     pub(super) fn train(&self, rate: f64, lasting: Duration, packets: u32) -> Train {
         let rate = BitRate::per_second(rate.min(self.bounds.rate.bits()));
         let bytes = self.bounds.bytes;
@@ -123,12 +122,12 @@ impl<'a> Probing<'a> {
         Train { packets: packets.max(gaps as u32 + 1), bytes, rate }
     }
 
-    /// Sends a train, if it is within the bounds.
+    /// Sends a train if it is within the limits.
     pub(super) fn send(&mut self, train: &Train) -> Result<Sent, End> {
         self.send_and_see(train).map(|(sent, _)| sent)
     }
 
-    /// The same, with all there is to see.
+    /// The same, with all observations.
     pub(super) fn send_and_see(&mut self, train: &Train) -> Result<(Sent, Trace), End> {
         if self.cost.bytes + train.total_bytes() > self.bounds.total_bytes {
             return Err(End::Over(Limit::Bytes));
@@ -153,7 +152,7 @@ impl<'a> Probing<'a> {
             }
         }
         let offered = trace.seen().map_or(0.0, |seen| seen.offered.bits());
-        // For as long as it was on its way, the path was busy with it.
+        // The path was busy with it for as long as it was under way.
         let ratio = match (sent.response, sent.judged) {
             (Some(response), _) => response.ratio,
             (None, Ok(seen)) => offered / seen.received.bits(),
@@ -176,8 +175,8 @@ impl<'a> Probing<'a> {
         Ok(())
     }
 
-    /// Waits until, with this train, no more than a part of what the path would carry for us in
-    /// that time has been sent, and a little longer at random.
+    /// Waits until, with this train, no more than the allowed share of what the path would carry
+    /// for us in that time has been sent, plus a small random time.
     pub(super) fn pace(&mut self, next: &Train, carries: f64, part: f64) -> Result<(), End> {
         let bytes = self.cost.bytes + next.total_bytes();
         let due = bytes as f64 * 8.0 / (carries * part) - next.length_ns() as f64 / 1e9;
@@ -187,7 +186,7 @@ impl<'a> Probing<'a> {
         self.rest(Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX))
     }
 
-    /// The estimate that it has come to.
+    /// The resulting estimate.
     pub(super) fn finish(
         mut self,
         method: Method,
@@ -196,7 +195,7 @@ impl<'a> Probing<'a> {
     ) -> Estimate {
         let spoiled: u32 = self.spoiled.iter().map(|(_, trains)| trains).sum();
         let found = match found {
-            // It was not for want of time.
+            // The cause was not a lack of time.
             Found::Unknown { why: Limit::Time | Limit::Bytes }
                 if 2 * spoiled > self.cost.trains =>
             {

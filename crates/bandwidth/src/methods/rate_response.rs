@@ -1,48 +1,48 @@
-//! The rate response of a path: by how much a train was stretched on its way.
+//! The rate response of a path: how much a train was stretched on its way.
 //!
-//! A queue that never empties while a train passes lets through what comes, the train and the cross
-//! traffic X, at its capacity C: offered R, received r, it is R/r = (R + X) / C. That is taken from
-//! the delays of packets that have arrived, and so it does not matter which were lost at random,
-//! nor how the two clocks stand.
+//! A queue that never empties while a train passes forwards its input, the train and the cross
+//! traffic X, at its capacity C: for an offered rate R and a received rate r, R/r = (R + X) / C. It
+//! is derived from the delays of packets that have arrived, so random losses and the offset of the
+//! two clocks do not matter.
 
 use crate::train::Trace;
 
-/// The part of a train that only fills the queue, and the buckets of shapers, and says nothing.
+/// The part of a train that only fills the queue, and the buckets of shapers, and is ignored.
 const HEAD: f64 = 0.2;
 
-/// The part of what is looked at whose mean delay stands for one end of it: what befell one packet
-/// does not matter much, nor whether it came just before or just behind a burst of other traffic.
+/// The part of the evaluated packets whose mean delay represents one end: so a single packet
+/// matters little, as does whether it came just before or just after a burst of other traffic.
 const END: f64 = 0.2;
 
-/// The fewest packets that say anything.
+/// The minimum number of packets for an evaluation.
 const FEWEST: usize = 8;
 
-/// How near to the longest delay packets are lost for want of room, as a part of the delays' range,
-/// and how many have to be, for it not to be by chance: of four that are lost at random, all are
-/// lost then in one of a hundred trains.
+/// How close to the longest delay packets are lost for lack of room, relative to the range of
+/// delays, and how many must be for it not to be chance: of four random losses, all are there in
+/// one of a hundred trains.
 const NEAR_FULL: f64 = 0.7;
 const LOST: usize = 4;
 
-/// What a train says of the path.
+/// What a train reveals about the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateResponse {
-    /// Bits per second, as they left.
+    /// The sent rate in bits per second.
     pub offered: f64,
-    /// Offered by received, behind the head.
+    /// The ratio of offered to received rate, behind the head.
     pub ratio: f64,
-    /// By how much that is more in the second half of what was looked at than in the first.
+    /// The increase of that from the first half of the evaluated packets to the second.
     pub bend: f64,
-    /// Packets were lost where the delay was longest, for the queue was full: by how much the delay
-    /// had grown until then, in seconds.
+    /// Set if packets were lost where the delay was longest because the queue was full: the growth
+    /// of the delay until then, in seconds.
     pub overflowed: Option<f64>,
-    /// What part was lost.
+    /// The share that was lost.
     pub lost: f64,
-    /// For how long it was sent, in seconds.
+    /// The sending time in seconds.
     pub seconds: f64,
 }
 
 impl RateResponse {
-    /// Bits per second, as they came.
+    /// The received rate in bits per second.
     #[must_use]
     pub fn received(&self) -> f64 {
         self.offered / self.ratio
@@ -57,7 +57,7 @@ struct Passed {
     delay: f64,
 }
 
-/// What a trace says, if enough packets came.
+/// The response in a trace, if enough packets arrived.
 #[must_use]
 pub fn rate_response(trace: &Trace) -> Option<RateResponse> {
     let begin = *trace.sent_ns.first()?;
@@ -74,7 +74,7 @@ pub fn rate_response(trace: &Trace) -> Option<RateResponse> {
     passed.sort_by(|a, b| a.packet.total_cmp(&b.packet));
     let overflowed = overflow(&passed, trace.sent_ns.len());
     let whole = overflowed.map_or(passed.len(), |(first, _)| first);
-    // Of a queue that was full at once, all there is.
+    // If the queue was full at once, all packets.
     let of = if whole < FEWEST { &passed[..] } else { &passed[..whole] };
     let head = (of.last()?.sent * HEAD).min((end - begin) as f64 * HEAD);
     let of = &of[of.partition_point(|it| it.sent < head)..];
@@ -88,7 +88,7 @@ pub fn rate_response(trace: &Trace) -> Option<RateResponse> {
     let bytes = f64::from(trace.train.bytes);
     let mut ratio = stretched(a, c);
     if whole < FEWEST {
-        // The delays do not grow any more: what came of what was sent says it.
+        // The delays no longer grow: the share of packets that arrived gives the ratio.
         ratio *= trace.sent_ns.len() as f64 / passed.len() as f64;
     }
     (c.sent > a.sent && ratio > 0.0).then(|| RateResponse {
@@ -101,14 +101,14 @@ pub fn rate_response(trace: &Trace) -> Option<RateResponse> {
     })
 }
 
-/// One for several.
+/// One packet that represents several.
 fn center(of: &[Passed]) -> Passed {
     let mean = |what: fn(&Passed) -> f64| of.iter().map(what).sum::<f64>() / of.len() as f64;
     Passed { packet: mean(|it| it.packet), sent: mean(|it| it.sent), delay: mean(|it| it.delay) }
 }
 
-/// How many had arrived before the first that was dropped by a full queue, and by how much the delay
-/// had grown then; none if what was lost was lost whatever the delay was.
+/// The number of arrivals before the first packet dropped by a full queue, and the growth of the
+/// delay until then; none if the losses were independent of the delay.
 fn overflow(passed: &[Passed], sent: usize) -> Option<(usize, f64)> {
     if passed.len() == sent || passed.is_empty() {
         return None;
@@ -117,12 +117,12 @@ fn overflow(passed: &[Passed], sent: usize) -> Option<(usize, f64)> {
     let shortest = delays().fold(f64::INFINITY, f64::min);
     let range = delays().fold(0.0, f64::max) - shortest;
     let gap = (passed.last()?.sent - passed[0].sent) / sent as f64;
-    // Those that arrived last before one that did not.
+    // The last arrivals before a lost packet.
     let is_lost = |pair: &[Passed]| pair[1].packet - pair[0].packet > 1.0;
     let mut before_lost = (1..passed.len()).filter(|at| is_lost(&passed[at - 1..=*at]));
     let first = before_lost.clone().next()?;
     let near = |at: usize| (passed[at - 1].delay - shortest) / range > NEAR_FULL;
     let many = before_lost.clone().count() >= LOST;
-    // Below a few gaps it is no queue that has filled.
+    // Below a few gaps it is not a queue that has filled.
     (range > 3.0 * gap && many && before_lost.all(near)).then_some((first, range))
 }

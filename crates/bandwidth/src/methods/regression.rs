@@ -1,13 +1,13 @@
-//! A line through what trains at several rates above the available bandwidth have met.
+//! A regression line through the responses of trains at several rates above the available
+//! bandwidth.
 //!
-//! The range is searched first ([`search`](super::search)). Trains then go at two rates, not far
-//! above what is held for A: the lower one as near as it may be without the queue getting empty
-//! by the unevenness of the cross traffic, eight of nine trains at that; the higher one for the
-//! slope. That is what makes the variance of A least: it is found by going on from the lower rate
-//! to A, by the slope. Trains are as long as they have to be for that, and no longer than what
-//! waits for room in a queue can be; they are begun at uneven times, so many that the interval is
-//! narrow enough or the time is over; and so far apart that no more is sent than a part of what the
-//! path would carry.
+//! The range is searched first ([`search`](super::search)). Trains are then sent at two rates, not
+//! far above the estimate of A: eight of nine at the lower one, which is as low as possible without
+//! the queue running empty because of uneven cross traffic; the others at the higher one, for the
+//! slope. That minimizes the variance of A, which is extrapolated from the lower rate along the
+//! slope. Trains are as long as that requires, but no longer than the room in a queue allows. They
+//! start at irregular times, until the interval is narrow enough or the time is over, spaced so
+//! that no more is sent than a share of what the path would carry.
 
 use std::time::Duration;
 
@@ -20,109 +20,111 @@ use super::{Broken, Estimate, Found, Limit, Method, Path, Step};
 use crate::train::{Spoiled, Train};
 use crate::units::BitRate;
 
-/// How narrow the interval is to be, to either side, as a part of the estimate.
+/// The target half width of the interval, relative to the estimate.
 const NARROW: f64 = 0.01;
 
-/// The fewest trains on a line whose interval is believed.
+/// The minimum number of trains on a line for its interval to be trusted.
 const FEWEST: usize = 16;
 
-/// By what ratio more trains there are at least when the interval is looked at again. To look after
-/// each train would be to stop where the interval is too narrow by chance (Anscombe 1953).
+/// The minimum growth of the number of trains between two checks of the interval. Checking after
+/// each train would stop where the interval is too narrow by chance (Anscombe 1953).
 const LOOK_AGAIN: f64 = 1.25;
 
-/// The fewest that are better than nothing when the time is over.
+/// The minimum number of trains to use when the time is over.
 const ENOUGH: usize = 5;
 
-/// How long a train is at first.
+/// The initial length of a train.
 const FIRST: Duration = Duration::from_millis(5);
 
-/// How long it may become.
+/// The maximum length.
 const LONGEST: Duration = Duration::from_millis(160);
 
-/// And how many packets it has at least.
+/// The minimum number of packets.
 const PACKETS: u32 = 30;
 
-/// What part of its length a train is longer or shorter by, at most.
+/// The maximum random variation of a train's length, relative to it.
 const UNEVEN: f64 = 0.2;
 
-/// For how long a queue may grow, in seconds: some routers have room for no more. Or for how many
-/// packets' times, on slow paths.
+/// How long a queue may grow, in seconds: some routers have room for no more. On slow paths, this
+/// many packet times instead.
 const QUEUE: f64 = 0.015;
 const QUEUE_PACKETS: f64 = 20.0;
 
-/// How far above A the lower rate is, as a part of the capacity, at least and at most.
+/// The minimum and maximum distance of the lower rate above A, relative to the capacity.
 const ABOVE: f64 = 0.05;
 const ABOVE_MOST: f64 = 0.12;
 
-/// And in standard deviations of what single trains say of A: the queue is then filled nearly
-/// always, once the head of a train has passed.
+/// The same in standard deviations of single trains' estimates of A: the queue is then nearly
+/// always filled once the head of a train has passed.
 const ABOVE_SPREAD: f64 = 2.0;
 
-/// How much farther above is the higher rate.
+/// How much farther above the higher rate is.
 const HIGHER: f64 = 8.0;
 
-/// Which part of the distance from A to the lower rate a train is above A with, to be on the line.
+/// The part of the distance from A to the lower rate by which a train must be above A to be on the
+/// line.
 const ON_LINE: f64 = 0.5;
 
-/// What part of their stretch trains may have got in their second half more than in their first,
-/// for it to be a queue, and by how many standard errors that has to be known.
+/// The part of their stretch by which trains may stretch more in their second half than in their
+/// first, to count as a queue, and its significance in standard errors.
 const BEND: f64 = 0.15;
 const BEND_ERRORS: f64 = 3.0;
 
-/// How far apart the intervals of two halves are if the path has changed, as a part of the wider
-/// one: not to take two of twenty for that, nor what goes on and off for longer times.
+/// The distance between the intervals of two halves that shows a changed path, relative to the
+/// wider one: large enough to ignore two cases in twenty, and traffic that is on and off for longer
+/// times.
 const HALVES: f64 = 0.5;
 
-/// Of how many trains a line can be relied on for that.
+/// The number of trains from which a line is reliable enough for that.
 const SETTLED: usize = 10;
 
-/// By what part of the capacity the path has changed at least.
+/// The minimum change of a path, relative to the capacity.
 const CHANGED_PART: f64 = 0.1;
 
-/// How many standard deviations another train may be off the line.
+/// The maximum distance of another train from the line, in standard deviations.
 const FAR_OFF: f64 = 5.0;
 
-/// What part of the capacity single trains, of the longest, may differ by: the standard deviation.
+/// The maximum standard deviation of single trains of maximum length, relative to the capacity.
 const UNSTEADY: f64 = 0.2;
 
-/// The rates to begin with, by what an overloading train was received at: that is A, or somewhat
+/// The initial rates, relative to the received rate of an overloading train: that is A, or somewhat
 /// more.
 const LEVER: f64 = 2.0;
 const LEVER_LOW: f64 = 0.15;
 
-/// What part of what came through whole in the search the path still carries at least, whatever a
-/// line through few points says.
+/// The minimum part of what came through whole in the search that the path still carries, whatever
+/// a line through few points says.
 const AT_LEAST: f64 = 0.7;
 
-/// By how much a train is stretched that has not come through whole, and what part of the trains may
-/// have come through whole at rates that the search says are not there.
+/// The minimum stretch of a train that has not come through whole, and the share of trains that may
+/// come through whole at rates that the search excludes.
 const STRETCHED: f64 = 0.05;
 const WHOLE_PART: f64 = 0.1;
 
-/// How well the slope has to be known not to go on with such rates, as a part of it.
+/// The required relative precision of the slope for leaving such rates.
 const SLOPE: f64 = 0.2;
 
-/// What the beginning and the end of a train are off by, in packets: each by half a packet at most,
-/// evenly, two standard deviations of both, and half as much again for the way from the lower rate
-/// to A.
+/// The error of the beginning and end of a train, in packets: each at most half a packet, uniformly
+/// distributed; two standard deviations of both, and half as much again for the way from the lower
+/// rate to A.
 const PACKETS_APART: f64 = 1.2;
 
-/// How many trains without a line make one look farther up, and by what ratio.
+/// The number of trains without a line after which higher rates are tried, and by what ratio.
 const LOOKS: u32 = 5;
 const FARTHER: f64 = 1.4;
 
-/// What part of the room in a queue a train may fill.
+/// The part of the room in a queue that a train may fill.
 const ROOM_PART: f64 = 0.7;
 
 /// How many trains may overflow a queue before anything is known.
 const OVERFLOWED: u32 = 24;
 
-/// By what ratio rates are farther above A where the trains cannot become long enough to have a
-/// shaper's bucket behind them, and by what at most.
+/// The ratio by which rates move farther above A if the trains cannot become long enough to get
+/// past a shaper's bucket, and its maximum.
 const STEEPER: f64 = 1.5;
 const STEEPEST: f64 = 6.0;
 
-/// What part of the trains may be spoiled, and how many at least before it is given up.
+/// The share of trains that may be spoiled, and the minimum number before giving up.
 const SPOILED_PART: f64 = 0.5;
 const SPOILED: u32 = 16;
 
@@ -153,36 +155,36 @@ struct Measuring {
     range: Range,
     lasting: Duration,
     longest: Duration,
-    /// For how long packets waited when there was no more room for them, in seconds.
+    /// The delay of packets when the queue was full, in seconds.
     room: f64,
-    /// How many trains met that.
+    /// The number of trains that met a full queue.
     overflowed: u32,
-    /// How many times as far above A as the spread asks for.
+    /// The multiple of the distance above A that the spread asks for.
     steep: f64,
     packet_bits: f64,
     trains: Vec<RateResponse>,
     fit: Option<Fit>,
-    /// Of how many trains.
+    /// The number of trains in it.
     fitted: usize,
-    /// The first line that could be relied on.
+    /// The first reliable line.
     settled: Option<TurningPoint>,
-    /// Spoiled since the search.
+    /// Trains spoiled since the search.
     spoiled: u32,
     receiver_full: u32,
-    /// Because the sender cannot keep the rate, and how many of them in a row.
+    /// Trains spoiled because the sender cannot keep the rate, and how many of them in a row.
     slow: u32,
     too_slow: u32,
-    /// After how many trains there was no line.
+    /// The number of trains without a line.
     blind: u32,
-    /// How far above what was received to look for one.
+    /// How far above the received rate to look for one.
     lever: f64,
-    /// With how many trains on the line the interval is looked at next.
+    /// The number of trains on the line at which the interval is checked next.
     look_at: usize,
 }
 
 impl Measuring {
     fn new(range: Range, probing: &mut Probing) -> Self {
-        // Slow paths have few packets in the time.
+        // On slow paths few packets fit into the time.
         let fewest = probing.train(range.received, Duration::ZERO, PACKETS).length_ns();
         Self {
             range,
@@ -206,15 +208,15 @@ impl Measuring {
         }
     }
 
-    /// Sends a train, and says what is found if that is enough.
+    /// Sends a train, and returns the result if it is complete.
     fn step(&mut self, probing: &mut Probing) -> Result<Option<Found>, End> {
         let (rate, carries) = self.next(&mut probing.random);
         let train = self.train(probing, rate);
         let trusted = self.fit.as_ref().filter(|fit| fit.turning.used >= ENOUGH);
-        // As fast as it may be, by what is known.
+        // The fastest capacity consistent with what is known.
         let fastest = |fit: &Fit| fit.turning.capacity * (1.0 + 3.0 * fit.turning.slope_error);
         let part = trusted.map_or_else(|| share(self.range.received), |fit| share_at(fastest(fit)));
-        // Of fast paths it is a part of what they carry at all.
+        // On fast paths the share is relative to their whole capacity.
         let whole = trusted
             .filter(|fit| fit.turning.slope_error < SLOPE && is_fast(fastest(fit)))
             .map_or(carries, |fit| fit.turning.capacity.max(carries));
@@ -223,7 +225,7 @@ impl Measuring {
         if let Some(found) = self.take(&sent) {
             return Ok(Some(found));
         }
-        // Of many, one more does not change much.
+        // Among many, one more changes little.
         if self.trains.len() < self.fitted + self.trains.len() / 32 {
             return Ok(None);
         }
@@ -244,7 +246,7 @@ impl Measuring {
         Ok(self.look(&mut probing.random))
     }
 
-    /// What a train that was sent says; something is found if too many say nothing.
+    /// Evaluates a train that was sent; returns a result if too many are unusable.
     fn take(&mut self, sent: &Sent) -> Option<Found> {
         if let Some(response) = sent.clean() {
             self.too_slow = 0;
@@ -265,7 +267,7 @@ impl Measuring {
             (Err(Spoiled::SenderSlow), Some(response)) => {
                 self.too_slow += 1;
                 self.slow += 1;
-                // Twice in a row is no accident.
+                // Twice in a row is not an accident.
                 if self.too_slow >= 2 {
                     self.range.ceiling = self.range.ceiling.min(response.offered);
                 }
@@ -288,7 +290,7 @@ impl Measuring {
         })
     }
 
-    /// The rate of the next train, and what the path carries by what is known.
+    /// The rate of the next train, and the known capacity of the path.
     fn next(&mut self, random: &mut fastrand::Rng) -> (f64, f64) {
         let range = self.range;
         let (low, high, carries) = match &self.fit {
@@ -307,7 +309,7 @@ impl Measuring {
         let carries = carries.min(range.received).max(range.clean * AT_LEAST);
         let high = high.min(range.ceiling);
         let low = low.min(f64::midpoint(carries.min(high), high));
-        // As many at the higher rate as make the variance least: by the distances from A.
+        // The number at the higher rate that minimizes the variance, given the distances from A.
         let middle = f64::midpoint(low, high);
         let highs = self.trains.iter().filter(|it| it.offered > middle).count() as f64;
         let part = if self.fit.is_some() { 1.0 / (1.0 + HIGHER) } else { 0.5 };
@@ -319,7 +321,7 @@ impl Measuring {
         (from + (to - from) * random.f64(), carries)
     }
 
-    /// Where there is no line the range was wrong: farther up it will be seen.
+    /// Without a line the range was wrong: it will be seen at higher rates.
     fn look_around(&mut self) {
         self.blind += 1;
         if self.blind.is_multiple_of(LOOKS) {
@@ -327,8 +329,8 @@ impl Measuring {
         }
     }
 
-    /// About as long as all, for what comes at a period must not fit into all in the same way; but no
-    /// longer than there is room in the queue.
+    /// A train of about the common length, varied so that periodic traffic does not fit into all in
+    /// the same way; but no longer than the room in the queue allows.
     fn train(&self, probing: &mut Probing, rate: f64) -> Train {
         let part = 1.0 + UNEVEN * (2.0 * probing.random.f64() - 1.0);
         let fills = self.fit.as_ref().map_or(f64::INFINITY, |fit| {
@@ -339,14 +341,14 @@ impl Measuring {
         probing.train(rate, Duration::from_secs_f64(lasting), PACKETS / 2)
     }
 
-    /// How far above A the lower rate is.
+    /// The distance of the lower rate above A.
     fn above(&self, turning: &TurningPoint) -> f64 {
         let capacity = turning.capacity;
         let spread = ABOVE_SPREAD * turning.spread;
         self.steep * spread.clamp(ABOVE * capacity, ABOVE_MOST * capacity)
     }
 
-    /// From which rate on trains are on the line.
+    /// The rate from which trains are on the line.
     fn on_line(&self, turning: &TurningPoint) -> f64 {
         turning.available + ON_LINE * self.above(turning)
     }
@@ -360,11 +362,11 @@ impl Measuring {
         if fit.turning.available >= least || fit.turning.slope_error <= SLOPE {
             return Some(fit);
         }
-        // The slope may be anything, but not so that the line begins where trains came through.
+        // The slope is free, but the line may not begin where trains came through.
         turning_point(&points, least, |turning| self.on_line(turning))
     }
 
-    /// Whether the first half of the trains says something else than the second, each by itself.
+    /// Whether the first half of the trains contradicts the second, each evaluated separately.
     fn halves_differ(&self, random: &mut fastrand::Rng) -> bool {
         let (early, late) = self.trains.split_at(self.trains.len() / 2);
         let fits = self.line(early).zip(self.line(late));
@@ -376,15 +378,15 @@ impl Measuring {
             })
     }
 
-    /// The trains that are on the line, and as long as those of now.
+    /// The trains that are on the line and as long as the current ones.
     fn on(&self, turning: &TurningPoint) -> impl Iterator<Item = &RateResponse> {
         let (rate, least) = (self.on_line(turning), self.lasting.as_secs_f64() * 0.7);
         self.trains.iter().filter(move |it| it.offered >= rate && it.seconds >= least)
     }
 
-    /// By how much more trains are stretched in their second half than in their first, as far as that is
-    /// known by so many standard errors; else nothing. It is what the bucket of a shaper does while
-    /// it is not empty yet.
+    /// How much more trains are stretched in their second half than in their first, if that is
+    /// significant by this many standard errors; otherwise zero. The bucket of a shaper does this
+    /// until it is empty.
     fn bend(&self, turning: &TurningPoint, errors: f64) -> f64 {
         let bends: Vec<f64> = self.on(turning).map(|it| it.bend).collect();
         let bend = median(bends.iter().copied()).unwrap_or(0.0);
@@ -392,7 +394,7 @@ impl Measuring {
         if bend > errors * error { bend } else { 0.0 }
     }
 
-    /// Makes trains longer if what they meet asks for it, and they may be.
+    /// Makes trains longer if their results require it and it is allowed.
     fn lengthen(&mut self, turning: &TurningPoint) -> bool {
         let needed = ABOVE_SPREAD * turning.spread > ABOVE_MOST * turning.capacity;
         if self.on(turning).count() < ENOUGH {
@@ -413,13 +415,13 @@ impl Measuring {
         bent || (needed && may)
     }
 
-    /// Whether an early part of the trains says something else than the rest.
+    /// Whether an early part of the trains contradicts the rest.
     fn changed(&mut self, turning: &TurningPoint) -> bool {
         if self.settled.is_none() && turning.used >= SETTLED && turning.slope_error < SLOPE {
             self.settled = Some(*turning);
         }
         let Some(settled) = self.settled else { return false };
-        // By one line, for all of them: the trains of later may go below where it begins.
+        // With one line for all of them: later trains may be below its beginning.
         let off = |it: &RateResponse| {
             let over = (it.offered - settled.available).max(0.0);
             settled.capacity * (it.ratio - 1.0) - over
@@ -428,8 +430,8 @@ impl Measuring {
         breaks(&off, ENOUGH, CHANGED_PART * settled.capacity)
     }
 
-    /// The estimate, if its interval is narrow enough; else, when to look again: with as many trains
-    /// as would make it so (Hall 1981).
+    /// The estimate, if its interval is narrow enough; otherwise sets the next check: at the number
+    /// of trains that would make it so (Hall 1981).
     fn look(&mut self, random: &mut fastrand::Rng) -> Option<Found> {
         let fit = self.fit.as_ref().filter(|fit| fit.turning.available > 0.0)?;
         let (low, high) = self.interval(fit, random);
@@ -445,8 +447,8 @@ impl Measuring {
         })
     }
 
-    /// Whether trains differ so much, or the one that has ended the search has met something so
-    /// different, that the path is not one that a line describes.
+    /// Whether trains differ so much, or the one that ended the search is so different, that a line
+    /// does not describe the path.
     fn contradicts(&self, turning: &TurningPoint) -> bool {
         let longest = self.trains.iter().map(|it| it.seconds).fold(0.0, f64::max);
         let differs = |met: RateResponse| {
@@ -456,25 +458,25 @@ impl Measuring {
             let error = error.hypot(over * turning.slope_error);
             off.abs() > (FAR_OFF * error).max(CHANGED_PART * turning.capacity)
         };
-        // Of a queue that was full it says less.
+        // The response of a full queue says less.
         let met = self.range.met.filter(|met| met.overflowed.is_none());
         turning.spread > UNSTEADY * turning.capacity || met.is_some_and(differs)
     }
 
-    /// The interval of a line, and what a train cannot tell, for it is of whole packets and so is
-    /// what it meets.
+    /// The interval of a line, including the resolution of a train, which consists of whole packets
+    /// as the cross traffic does.
     fn interval(&self, fit: &Fit, random: &mut fastrand::Rng) -> (f64, f64) {
         let (low, high) = fit.interval(random);
         let seconds = self.lasting.as_secs_f64() * (fit.turning.used as f64).sqrt();
         let whole = PACKETS_APART * self.packet_bits / seconds;
         let wider = |end: f64| (end - fit.turning.available).hypot(whole);
-        // If the first half was stretched too little, then the whole by half of that: A is less.
+        // If the first half was stretched too little, the whole was by half of that: A is less.
         let bent = self.bend(&fit.turning, 1.0) / 2.0 * fit.turning.capacity;
         let below = wider(low).hypot(bent);
         ((fit.turning.available - below).max(0.0), fit.turning.available + wider(high))
     }
 
-    /// What the search has found, unless trains have come through whole since that it says cannot.
+    /// The result of the search, unless trains have come through whole since that contradict it.
     fn known(&self) -> Found {
         let above = self.trains.iter().filter(|it| it.offered > self.range.bound);
         let (whole, all) = above.fold((0, 0), |(whole, all), it| {
@@ -486,10 +488,10 @@ impl Measuring {
         self.range.known()
     }
 
-    /// What is found when no more may be sent.
+    /// The result when no more may be sent.
     fn conclude(&self, probing: &mut Probing, limit: Limit) -> Found {
         let Some(fit) = self.fit.as_ref().filter(|fit| fit.turning.used >= ENOUGH) else {
-            // The search has a bound, whatever there was no time for.
+            // The search has a bound even if time ran out.
             return match limit {
                 Limit::Time | Limit::Bytes => self.known(),
                 _ => Found::Unknown { why: limit },
@@ -503,7 +505,7 @@ impl Measuring {
             return self.known();
         }
         if self.contradicts(&fit.turning) || (low <= 0.0 && high >= self.range.received) {
-            // No more than the search has said, or something else than it.
+            // No better than the search, or in contradiction to it.
             return Found::Unknown { why: Limit::Unsteady };
         }
         if low <= 0.0 {

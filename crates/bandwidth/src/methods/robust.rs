@@ -1,29 +1,29 @@
-//! Statistics that a few bad values do not ruin.
+//! Statistics that are robust against a few outliers.
 
 pub(super) use eigentime_measure::quantile::{interpolated as quantile, median, sorted};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// What makes a median absolute deviation a standard deviation, of a normal distribution.
+/// Scales a median absolute deviation to the standard deviation of a normal distribution.
 const NORMAL: f64 = 1.4826;
 
-/// The mean; no number of nothing.
+/// The mean; NaN without values.
 pub(super) fn mean(of: &[f64]) -> f64 {
     of.iter().sum::<f64>() / of.len() as f64
 }
 
-/// The standard deviation, by the median absolute deviation from the median.
+/// The standard deviation, from the median absolute deviation from the median.
 pub(super) fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values.iter().copied())?;
     median(values.iter().map(|value| (value - middle).abs())).map(|mad| mad * NORMAL)
 }
 
-/// By how many standard errors an early part of values differs from the late part if they have
-/// changed in between: a normal distribution does not do that in a million series, wherever the
-/// break is looked for.
+/// The difference in standard errors between an early part of values and the late part that shows a
+/// change in between: a normal distribution does not reach it in a million series, wherever the
+/// break is searched.
 const BREAK: f64 = 6.0;
 
-/// Whether the means of values with weights, in the order of time, break somewhere by more than so
-/// much, with so many values on either side at least.
+/// Whether the means of values with weights, in order of time, break somewhere by more than this,
+/// with at least this many values on either side.
 pub(super) fn breaks(values: &[(f64, f64)], fewest: usize, more_than: f64) -> bool {
     let weight = |of: &[(f64, f64)]| of.iter().map(|(_, weight)| weight).sum::<f64>();
     let mean = |of: &[(f64, f64)]| {
@@ -42,10 +42,10 @@ pub(super) fn breaks(values: &[(f64, f64)], fewest: usize, more_than: f64) -> bo
     })
 }
 
-/// What a mean of few values lies within, in standard errors, with a probability of 95 %: the
-/// quantile of Student's distribution at 97.5 % of so many degrees of freedom.
+/// The half width in standard errors of the 95 % interval of a mean of few values: the 97.5 %
+/// quantile of Student's distribution with this many degrees of freedom.
 pub(super) fn student(freedom: usize) -> f64 {
-    // None has no quantile, and says nothing.
+    // Zero degrees of freedom have no quantile and give no bound.
     StudentsT::new(0.0, 1.0, freedom as f64)
         .map_or(f64::INFINITY, |student| student.inverse_cdf(0.975))
 }

@@ -1,8 +1,8 @@
-//! From nothing known to a range: short trains, each twice as fast as the one before, until one is
-//! stretched on its way.
+//! The initial search for a range: short trains, each twice as fast as the previous one, until one
+//! is stretched on its way.
 //!
-//! What a train that overloads the path is received at bounds the available bandwidth from above:
-//! received, C R / (R + X), is never less than C − X, as R is not.
+//! The received rate of a train that overloads the path is an upper bound of the available
+//! bandwidth: it is C R / (R + X), which is never less than C − X because R is not.
 
 use std::time::Duration;
 
@@ -13,96 +13,97 @@ use super::{Broken, Estimate, Found, Limit, Method, Path, Phase, Step};
 use crate::train::Spoiled;
 use crate::units::BitRate;
 
-/// The first rate, if it is allowed: what any path of today carries, in bits per second.
+/// The first rate, if it is allowed, in bits per second: any present-day path carries it.
 const FIRST: f64 = 10e6;
 
-/// From one rate to the next.
+/// The ratio of one rate to the next.
 const FASTER: f64 = 2.0;
 
-/// How long a train lasts at least: some periods of traffic that comes every millisecond.
+/// The minimum length of a train: some periods of traffic that comes every millisecond.
 const LASTING: Duration = Duration::from_millis(3);
 
-/// How many times as long is the one that confirms that another was stretched: a burst of other
-/// traffic at its end does that as well.
+/// How many times longer the train is that confirms a stretched one: a burst of other traffic at
+/// its end also stretches a train.
 const CONFIRMING: u32 = 3;
 
-/// How many packets it has at least.
+/// The minimum number of packets.
 const PACKETS: u32 = 20;
 
-/// By how much a train is stretched that overloads the path, in short trains.
+/// The minimum stretch of an overloading train, for short trains.
 const STRETCHED: f64 = 0.05;
 
-/// And on the average of [`AT_CEILING`] trains at the highest rate there is.
+/// The same for the average of [`AT_CEILING`] trains at the highest possible rate.
 const STRETCHED_AT_CEILING: f64 = 0.015;
 
-/// How many trains say whether the highest rate comes through whole.
+/// The number of trains that decide whether the highest rate comes through whole.
 const AT_CEILING: usize = 5;
 
-/// How much more than it is received at a train may be offered for the range to be of use.
+/// The maximum ratio of offered to received rate for the range to be useful.
 const FAR_ABOVE: f64 = 3.0;
 
-/// How much more may come through whole than what a faster train was received at.
+/// How much more may come through whole than the received rate of a faster train.
 const NO_QUEUE: f64 = 1.3;
 
-/// How many times as long trains are where that was so, and how long they may become.
+/// How many times longer trains are if that was exceeded, and their maximum length.
 const LONGER: u32 = 4;
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// How many trains in a row may be spoiled.
+/// The maximum number of consecutive spoiled trains.
 const TRIES: u32 = 16;
 
-/// By how much the rates of a sender that cannot do more differ at most, as a ratio.
+/// The maximum ratio between the rates of a sender at its limit.
 const SAME: f64 = 1.05;
 
-/// How much nearer to the rate that a receiver could not take is not worth the way, as a ratio.
+/// A ratio of rates too small to be worth narrowing further towards a receiver's limit.
 const NEAR_ENOUGH: f64 = 1.15;
 
-/// By what ratio more than trains were received at is surely more than A: they differ.
+/// A ratio above the received rate of trains that is surely more than A, since they vary.
 const BOUND: f64 = 1.05;
 
-/// By what ratio slower a rate is that is worth another try.
+/// The ratio of a lower rate that is worth another try.
 const SLOWER: f64 = 0.8;
 
-/// What part of a train's packets may have been overtaken for it to be believed that it was stretched.
+/// The maximum part of a train's packets that may be reordered for its stretch to be trusted.
 const SHUFFLED: f64 = 0.25;
 
-/// How few packets of two trains have to arrive for the path to be slower by far.
+/// The number of packets of two trains that must arrive to show a far slower path.
 const FEW: usize = 2;
 
-/// By how much more than at lower rates has to be lost for it to be the rate's doing.
+/// How much more than at lower rates must be lost to be caused by the rate.
 const DROPPED: f64 = 0.25;
 
-/// Between two trains, at most, for queues to drain and not to be in step with anything.
+/// The maximum time between two trains, for queues to drain and to avoid running in step with
+/// anything.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// What the search has come to.
+/// The result of the search.
 #[derive(Debug)]
 enum Searched {
     /// A range, in bits per second.
     Range(Range),
-    /// All that can be found.
+    /// A final result.
     Done(Found),
 }
 
-/// Where the available bandwidth is.
+/// The range of the available bandwidth.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
-    /// What came through whole.
+    /// The rate that came through whole.
     pub(super) clean: f64,
-    /// What did not.
+    /// The rate that did not.
     pub(super) offered: f64,
-    /// What that was received at.
+    /// The rate at which that was received.
     pub(super) received: f64,
-    /// What the path has not, by what all such trains were received at.
+    /// An upper bound, from the received rates of all such trains.
     pub(super) bound: f64,
-    /// What the train has met by which that is known, if one has.
+    /// The response of the train that showed this, if any.
     pub(super) met: Option<RateResponse>,
     /// The highest rate that can be sent and received.
     pub(super) ceiling: f64,
 }
 
 impl Range {
-    /// What the search alone has found.
+    /// The result of the search alone.
     pub(super) fn known(&self) -> Found {
         at_most(self.bound)
     }
@@ -112,11 +113,11 @@ fn at_most(rate: f64) -> Found {
     Found::AtMost { rate: BitRate::per_second(rate) }
 }
 
-/// What a method begins with.
+/// The start of a method.
 pub(super) enum Begun<'a> {
-    /// A path, and the range in which it is to be measured.
+    /// A path, and the range to measure in.
     In(Probing<'a>, Range),
-    /// There is nothing more to measure.
+    /// Nothing more to measure.
     Over(Estimate),
 }
 
@@ -139,27 +140,27 @@ pub(super) fn begin<'a>(
     Ok(Begun::Over(probing.finish(method, found, None)))
 }
 
-/// What came of a rate.
+/// The response to a rate.
 enum Answer {
     /// It came through.
     Whole(RateResponse),
-    /// It was stretched, and more than this is not there.
+    /// It was stretched, and no more than this is available.
     Stretched(RateResponse, f64),
-    /// Much of it was dropped, and what came had not waited.
+    /// Much of it was dropped, and what arrived had not been queued.
     Dropped,
-    /// The sender does no more than this.
+    /// The sender cannot exceed this rate.
     Slow(f64),
-    /// The receiver could not take it.
+    /// The receiver was overloaded.
     Full,
-    /// So few packets came that they say only how fast those did.
+    /// So few packets arrived that only their own rate is known.
     Few(f64),
-    /// Nothing came.
+    /// Nothing arrived.
     Silent,
-    /// Always something was in the way.
+    /// Every train was disturbed.
     Disturbed,
 }
 
-/// Finds the range.
+/// Searches the range.
 fn search(probing: &mut Probing) -> Result<Searched, End> {
     let allowed = probing.bounds().rate.bits();
     let mut search = Search {
@@ -172,7 +173,7 @@ fn search(probing: &mut Probing) -> Result<Searched, End> {
         lost: 0.0,
     };
     match search.climb(probing) {
-        // The time or the bytes are over.
+        // The time or byte limit is reached.
         Err(End::Over(limit)) => Ok(Searched::Done(match (search.clean, search.bound) {
             (_, Some(bound)) => at_most(bound),
             (Some(rate), None) => Found::AtLeast { rate: BitRate::per_second(rate), limit },
@@ -184,17 +185,17 @@ fn search(probing: &mut Probing) -> Result<Searched, End> {
 
 struct Search {
     ceiling: f64,
-    /// What the ceiling is.
+    /// The cause of the ceiling.
     limit: Limit,
-    /// How long trains last.
+    /// The length of trains.
     lasting: Duration,
-    /// The highest rate that was received whole.
+    /// The highest rate received whole.
     clean: Option<f64>,
-    /// What is above A: what trains were received at that were stretched.
+    /// An upper bound of A: the received rates of stretched trains.
     bound: Option<f64>,
     /// The lowest rate of which much was dropped.
     dropped: Option<f64>,
-    /// What part was lost of what was received whole.
+    /// The loss at the rates received whole.
     lost: f64,
 }
 
@@ -220,7 +221,7 @@ impl Search {
                     if self.clean.is_some_and(|clean| clean > received * NO_QUEUE)
                         && self.lasting < LONGEST
                     {
-                        // What came through whole was in the bucket of a shaper.
+                        // What came through whole was absorbed by a shaper's bucket.
                         self.clean = None;
                         self.lasting *= LONGER;
                         rate = received;
@@ -233,12 +234,12 @@ impl Search {
                 Answer::Dropped => {
                     self.dropped = Some(rate);
                     match self.clean {
-                        // A queue that is no longer than a burst: no train says anything of it.
+                        // A queue no longer than a burst: trains do not reveal it.
                         Some(clean) if rate > clean * NEAR_ENOUGH => rate = (rate * clean).sqrt(),
                         _ => return Ok(Searched::Done(at_most(rate))),
                     }
                 }
-                // Most of what is slow comes when nobody listens any more.
+                // Most of what is slow arrives after the receiver has stopped listening.
                 Answer::Few(received) if received * FAR_ABOVE.sqrt() < rate * SLOWER => {
                     rate = received * FAR_ABOVE.sqrt();
                 }
@@ -295,17 +296,17 @@ impl Search {
         })
     }
 
-    /// Whether the highest rate comes through whole, with more trains than one.
+    /// Whether the highest rate comes through whole, tested with several trains.
     fn at_ceiling(&mut self, probing: &mut Probing) -> Result<Searched, End> {
         let rate = match self.limit {
-            // At which it was full.
+            // The rate at which it was full.
             Limit::Receiver => self.clean.unwrap_or(self.ceiling),
             _ => self.ceiling,
         };
         let mut responses = Vec::new();
         for _ in 0..TRIES {
             let sent = probing.send(&probing.train(rate, 2 * self.lasting, 2 * PACKETS))?;
-            // What a sender cannot do exactly it may do nearly.
+            // A sender may nearly reach a rate that it cannot keep exactly.
             let usable = match sent.judged {
                 Ok(_) | Err(Spoiled::SenderSlow) => true,
                 Err(Spoiled::SenderLate) => self.limit == Limit::Sender,
@@ -320,7 +321,7 @@ impl Search {
         let typical = |what: fn(&RateResponse) -> f64| median(responses.iter().map(what));
         let Some(ratio) = typical(|it| it.ratio).filter(|_| responses.len() >= AT_CEILING / 2)
         else {
-            // A receiver that could not take several what it could take one of.
+            // A receiver overloaded by several trains, but not by one.
             let found = match (self.limit, self.clean) {
                 (Limit::Receiver, Some(clean)) => {
                     Found::AtLeast { rate: BitRate::per_second(clean), limit: self.limit }
@@ -341,7 +342,7 @@ impl Search {
         Ok(Searched::Done(Found::AtLeast { rate, limit: self.limit }))
     }
 
-    /// What comes of a rate: what one train says that is not spoiled, and two if it is stretched.
+    /// The response to a rate: that of one unspoiled train, or of two if it is stretched.
     fn ask(&self, probing: &mut Probing, rate: f64, stretched: f64) -> Result<Answer, End> {
         let mut over: Option<RateResponse> = None;
         let mut dropped = 0;
@@ -357,7 +358,7 @@ impl Search {
                     let is_over = response.ratio - 1.0 > stretched || response.overflowed.is_some();
                     let shuffled = f64::from(seen.reordered) > SHUFFLED * f64::from(train.packets);
                     if is_over && shuffled {
-                        // Delays are of the order in which packets came, and not of a queue.
+                        // The delays reflect the order of arrival rather than a queue.
                         continue;
                     }
                     if let Some(first) = over.filter(|_| is_over) {
@@ -388,8 +389,8 @@ impl Search {
                 (Err(Spoiled::SenderLate), Some(response)) => late.push(response.offered),
                 _ => {}
             }
-            // Once may be an accident, and a sender that is kept from its processor is each time
-            // another rate too slow.
+            // A single case may be an accident, and a sender that is preempted has a different rate
+            // each time.
             let evenly = slow.iter().copied().fold(0.0, f64::max)
                 <= SAME * slow.iter().copied().fold(f64::INFINITY, f64::min);
             let most = median(slow.iter().copied()).filter(|_| evenly);
@@ -400,7 +401,7 @@ impl Search {
                 _ => pause(probing)?,
             }
         }
-        // Most times slow or late at this rate, and not at lower ones: it cannot do more.
+        // Mostly slow or late at this rate, and not at lower ones: it is at its limit.
         late.append(&mut slow);
         let most = median(late.iter().copied())
             .filter(|_| self.clean.is_some() && late.len() as u32 > TRIES / 2);

@@ -1,60 +1,60 @@
-//! The line that trains above the available bandwidth lie on, and where it begins: at A, below
-//! which they come as they go.
+//! The line on which trains above the available bandwidth lie, and its beginning: at A, below which
+//! trains arrive as sent.
 //!
 //! offered/received = (offered + X) / C (TOPP: Melander, Björkman, Gunningberg 2000). The slope is
-//! 1/C, and A is where it is 1.
+//! 1/C, and A is where the ratio is 1.
 
 use super::robust::{quantile, sorted, student};
 
-/// What a train has met.
+/// The response of a train.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
-    /// Offered, in bits per second.
+    /// The offered rate, in bits per second.
     pub(super) rate: f64,
-    /// Offered by received.
+    /// The ratio of offered to received rate.
     pub(super) ratio: f64,
-    /// How much it counts for, as the inverse of a variance: how long the train was.
+    /// Its weight, as the inverse of a variance: the length of the train.
     pub(super) weight: f64,
 }
 
-/// What is found of points.
+/// The result from points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TurningPoint {
     /// C, in bits per second.
     pub(super) capacity: f64,
     /// A.
     pub(super) available: f64,
-    /// What single trains, of the longest, differ from each other by in A: the standard deviation.
+    /// The standard deviation of A between single trains of maximum length.
     pub(super) spread: f64,
     /// The standard error of the slope, as a part of it.
     pub(super) slope_error: f64,
-    /// How many points are on the line.
+    /// The number of points on the line.
     pub(super) used: usize,
 }
 
-/// What a ratio may be off by in all cases: stamps of a tenth of a microsecond in a millisecond.
+/// The minimum error of a ratio: timestamps of a tenth of a microsecond in a millisecond.
 const FINEST: f64 = 1e-4;
 
-/// How many beginnings of the line are tried.
+/// The number of beginnings of the line that are tried.
 const STEPS: u32 = 100;
 
-/// How many times it is asked which points are above A, and by what ratio a later line may be
-/// farther from all points than the nearest.
+/// How often the points above A are determined again, and the maximum ratio of a later line's
+/// distance from all points to the nearest one's.
 const ROUNDS: u32 = 8;
 const NEAR: f64 = 1.02;
 
-/// By how many times as many batches as there are points in each they are told apart.
+/// The ratio of the number of batches to the number of points in each.
 const BATCHES: f64 = 1.5;
 
-/// How much wider the interval is than all that makes it, for rates, lengths and numbers of trains are
-/// chosen by what trains before have met: by that ratio simulated ones of Poisson, periodic and on-off
-/// traffic have the truth in 95 of 100 cases and not in 92.
+/// The widening of the interval beyond its components, because rates, lengths and numbers of trains
+/// depend on earlier results: with this ratio simulated intervals with Poisson, periodic and on-off
+/// traffic contain the truth in 95 of 100 cases instead of 92.
 const WIDER: f64 = 1.1;
 
-/// How many times the line is drawn through what might as well have been met.
+/// The number of bootstrap resamples of the line.
 const RESAMPLED: usize = 300;
 
-/// What Student's quantile comes to for many trains: the normal distribution's at 97.5 %.
+/// The limit of Student's quantile for many trains: the normal distribution's at 97.5 %.
 const NORMAL_95: f64 = 1.959_964;
 
 /// y = intercept + slope x.
@@ -73,7 +73,7 @@ impl Line {
         point.ratio - self.at(point.rate)
     }
 
-    /// The least squares of the deviations.
+    /// The weighted least squares fit.
     fn through(points: &[Point], least: f64) -> Option<Self> {
         let Moments { x, y, square, both } = moments(points);
         let slope = both / square;
@@ -81,8 +81,8 @@ impl Line {
         (points.len() >= 2 && square > 0.0 && slope > 0.0).then(|| line.possible(points, least))
     }
 
-    /// The same; but through the origin if it would take less than no cross traffic, then A = C, or
-    /// through where it begins at least.
+    /// The same, but through the origin if the cross traffic would be negative (then A = C), or
+    /// through the minimum beginning.
     fn possible(self, points: &[Point], least: f64) -> Self {
         let (x, y) = match self {
             line if line.intercept < 0.0 => (0.0, 0.0),
@@ -95,19 +95,19 @@ impl Line {
         Self { slope, intercept: y - slope * x }
     }
 
-    /// How far all points are away, those below where it begins from 1.
+    /// The distance of all points, those below its beginning from 1.
     fn distance(self, points: &[Point]) -> f64 {
         let away = |it: &Point| (it.ratio - self.at(it.rate).max(1.0)).abs() * it.weight.sqrt();
         points.iter().map(away).sum()
     }
 
-    /// Where it is 1.
+    /// Where the line is 1.
     fn begin(self) -> f64 {
         (1.0 - self.intercept) / self.slope
     }
 }
 
-/// Where points are on the average, and how they vary, by their weights.
+/// The weighted means and variances of points.
 struct Moments {
     x: f64,
     y: f64,
@@ -126,13 +126,13 @@ fn moments(points: &[Point]) -> Moments {
     Moments { x, y, square, both }
 }
 
-/// Where a line begins to rise above 1 that all points are on, those below A as well: the least
-/// sum of the distances from it, so that some may be far away. None if nothing is stretched.
+/// The beginning of the rise above 1 of a line that fits all points, including those below A: the
+/// least sum of absolute distances, so that outliers are tolerated. None if nothing is stretched.
 fn broken_line(points: &[Point]) -> Option<f64> {
     let rates = || points.iter().map(|it| it.rate);
     let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
     let distance = |begin: f64| {
-        // The median of the slopes seen from there, by how far away they are seen from.
+        // The median of the slopes from there, weighted by distance.
         let seen = points.iter().filter(|it| it.rate > begin).map(|it| {
             let far = it.rate - begin;
             ((it.ratio - 1.0) / far, far * it.weight.sqrt())
@@ -150,7 +150,7 @@ fn broken_line(points: &[Point]) -> Option<f64> {
     (best.1 > 0.0 && best.2 < none).then_some(best.0)
 }
 
-/// The value that half of the weight is below.
+/// The weighted median.
 fn weighted_median(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let mut values: Vec<(f64, f64)> = values.collect();
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -163,10 +163,10 @@ fn weighted_median(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     values.iter().find(reaches).map(|(value, _)| *value)
 }
 
-/// Finds where the line begins; none if there is no line.
+/// Finds the beginning of the line; none if there is no line.
 ///
-/// Which points are above A is told by their rates alone, from which one on the turning point says: to choose
-/// by what they have met would choose what confirms. The line does not begin below the least.
+/// Only the rates, compared with the turning point, decide which points are above A: selecting by
+/// the ratios would be biased towards confirmation. The line does not begin below `least`.
 pub(super) fn turning_point(
     points: &[Point],
     least: f64,
@@ -188,19 +188,19 @@ pub(super) fn turning_point(
         }
         limit = next;
     }
-    // The last, if it is as near to all points as any: which are above A may have gone in circles.
+    // The last, if it is as near to all points as any: the iteration may have cycled.
     let nearest = fits.iter().map(|(distance, _)| *distance).fold(f64::INFINITY, f64::min);
     fits.into_iter().rfind(|(distance, _)| *distance <= nearest * NEAR).map(|(_, fit)| fit)
 }
 
-/// A turning point and the points it was found of.
+/// A turning point and its points.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     pub(super) turning: TurningPoint,
     line: Line,
-    /// In the order in which they were met.
+    /// In the order of measurement.
     points: Vec<Point>,
-    /// Where it begins at least.
+    /// The minimum beginning.
     least: f64,
 }
 
@@ -220,13 +220,13 @@ impl Fit {
         Self { turning, line, points, least }
     }
 
-    /// Where A is with a probability of 95 %.
+    /// The 95 % interval of A.
     ///
-    /// A wild bootstrap (Wu 1986, Liu 1988; signs at random, residuals as HC3 has them: MacKinnon
-    /// and White 1985), for trains at some rates may differ more than at others. Points that were
-    /// met one after the other have the same sign, for so may be what they have met (Cameron, Gelbach
-    /// and Miller 2008). It is widened as Student's distribution is wider than the normal one, for few
-    /// batches say little of how much they differ (Hesterberg 2015).
+    /// A wild bootstrap (Wu 1986, Liu 1988; random signs, HC3 residuals: MacKinnon and White 1985),
+    /// since trains at some rates may vary more than at others. Consecutive points get the same
+    /// sign, because their cross traffic may be correlated (Cameron, Gelbach and Miller 2008). The
+    /// interval is widened by the ratio of Student's distribution to the normal one, since few
+    /// batches say little about their variance (Hesterberg 2015).
     pub(super) fn interval(&self, random: &mut fastrand::Rng) -> (f64, f64) {
         let Self { turning, line, points, .. } = self;
         let weight = points.iter().map(|it| it.weight).sum::<f64>();
@@ -246,7 +246,7 @@ impl Fit {
                     point.ratio = line.at(point.rate) + sign * away;
                 }
             }
-            // A line that falls says that A may be anywhere below.
+            // A falling line means that A may be anywhere below.
             begins
                 .push(Line::through(&other, self.least).map_or(0.0, |line| line.begin().max(0.0)));
         }
@@ -256,7 +256,7 @@ impl Fit {
             let end = quantile(&begins, part).unwrap_or(turning.available);
             (end - turning.available).abs() * wider
         };
-        // Where the line was not let begin any lower, it says nothing of that.
+        // If the beginning of the line was limited from below, it gives no lower bound.
         let held = self.least > 0.0 && turning.available <= self.least * (1.0 + FINEST);
         let low = if held { 0.0 } else { (turning.available - away(0.025)).max(0.0) };
         (low, turning.available + away(0.975))
@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn there_is_no_cross_traffic_below_none() {
-        // Received is the same at all rates, but for noise that would make the line steeper.
+        // The received rate is the same at all rates, except for noise that would make the line
+        // steeper.
         let points =
             points(&[110.0, 120.0, 130.0, 140.0], |rate| rate / 100.0 + (rate - 125.0) * 1e-4);
         let turning = turning_point(&points, 0.0, |_| 100.0).unwrap().turning;

@@ -1,27 +1,26 @@
 //! The published algorithm, as a reference (Sommers, Barford, Willinger: "Laboratory-based
-//! calibration of available bandwidth estimation tools", 2007; its program as published, version
-//! of <https://github.com/jsommers/yaz>).
+//! calibration of available bandwidth estimation tools", 2007; its program as published, version of
+//! <https://github.com/jsommers/yaz>).
 //!
-//! One stream of 50 packets. Its mean gap as it left is compared with its mean gap as it came; if
-//! they differ by more than what is allowed, or more than one packet is lost, the next stream has
-//! a gap that is wider by half of the difference, whichever sign it has; else the rate of this one
-//! is the estimate. Gaps of a millisecond and more are made of smaller packets. Streams follow
-//! each other after 50 ms on the average, exponentially.
+//! It sends one stream of 50 packets and compares its mean gap when sent with its mean gap when
+//! received. If they differ by more than the tolerance, or more than one packet is lost, the next
+//! stream's gap is wider by half of the difference, whatever its sign; otherwise the rate of this
+//! one is the estimate. Gaps of a millisecond and more use smaller packets. Streams follow each
+//! other at exponential intervals of 50 ms on average.
 //!
-//! What is done otherwise, for it could not work:
-//! - The program begins at a gap of 40 µs, 300 Mbit/s, whatever it is told. Here that is
+//! Differences, where the original could not work:
+//! - The program begins at a gap of 40 µs, 300 Mbit/s, regardless of its arguments. Here that is
 //!   [`Start::Published`]; the default is a rate that was found to overload the path
 //!   ([`search`](super::search)), so that faster paths can be estimated at all.
-//! - Streams that the hosts have spoiled are sent again. The program knows none.
-//! - The program makes one estimate after the other and smooths them outside. Here estimates are
-//!   made until the time is over, and the mean is told, with an interval by Student's
-//!   distribution; of less than three, the interval is the last two gaps that were tried.
+//! - Streams spoiled by the hosts are sent again. The program does not detect them.
+//! - The program makes consecutive estimates and smooths them externally. Here estimates are made
+//!   until the time is over, and their mean is reported, with an interval by Student's
+//!   distribution; for fewer than three, the interval is the last two gaps tried.
 //!
 //! # Bias
-//! The gap never shrinks within an estimate, so that what is met by chance lowers it; and a stream
-//! is accepted while it is still too fast: with cross traffic that is even, it ends at
-//! A / (1 − d C / L), where d is the difference that is allowed, 1 µs at least, and L a packet: at
-//! 1 Gbit/s 9 % too high.
+//! The gap never shrinks within an estimate, so chance events lower it; and a stream is accepted
+//! while it is still too fast: with even cross traffic, it ends at A / (1 − d C / L), where d is
+//! the tolerance, 1 µs at least, and L a packet: at 1 Gbit/s 9 % too high.
 
 use std::time::Duration;
 
@@ -32,42 +31,42 @@ use super::{Broken, Estimate, Found, Limit, Method, Path, Phase, Step};
 use crate::train::{Trace, Train};
 use crate::units::BitRate;
 
-/// How many packets a stream has; the program's default.
+/// The number of packets in a stream; the program's default.
 const PACKETS: u32 = 50;
 
-/// How exact the estimate is to be, in bits per second; the program's default.
+/// The precision of the estimate, in bits per second; the program's default.
 const RESOLUTION: f64 = 500e3;
 
-/// What gaps may differ by in all cases, in nanoseconds: `max(1 us, …)` in the program.
+/// The minimum tolerance for gaps, in nanoseconds: `max(1 us, …)` in the program.
 const LEAST_DIFFERENCE_NS: f64 = 1_000.0;
 
-/// From one stream to the next on the average; the program's default.
+/// The average time from one stream to the next; the program's default.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The gap it begins with, in nanoseconds: MIN_SPACE in the program.
+/// The initial gap, in nanoseconds: MIN_SPACE in the program.
 const PUBLISHED_START_NS: f64 = 40_000.0;
 
 /// The gap at which packets become smaller, in nanoseconds, and the smallest packet.
 const WIDEST_NS: f64 = 1e6;
 const SMALLEST: u16 = 200;
 
-/// Gaps that are longer than a tick of the system's timer are left out of the mean, in nanoseconds:
-/// 10 ms, at 100 ticks in a second.
+/// Gaps longer than a tick of the system's timer are excluded from the mean, in nanoseconds: 10 ms,
+/// at 100 ticks per second.
 const TICK_NS: f64 = 1e7;
 
-/// How many estimates are enough.
+/// The sufficient number of estimates.
 const ESTIMATES: usize = 10;
 
-/// How many streams in a row may be spoiled.
+/// The maximum number of consecutive spoiled streams.
 const SPOILED: u32 = 10;
 
-/// Where the first stream begins.
+/// The starting point of the first stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// At a rate that was found to overload the path.
+    /// A rate that was found to overload the path.
     #[default]
     Searched,
-    /// At a gap of 40 µs.
+    /// A gap of 40 µs.
     Published,
 }
 
@@ -117,14 +116,14 @@ pub fn yaz(
 /// A single estimate.
 #[derive(Clone, Copy, Debug)]
 struct Instance {
-    /// The rate of the stream that was accepted, and of the one before, that was not.
+    /// The rates of the accepted stream and of the rejected one before.
     rate: f64,
     refused: f64,
-    /// What the difference that was allowed is, as a part of the gap.
+    /// The tolerance, relative to the gap.
     allowed: f64,
 }
 
-/// What estimates come to; nothing of none.
+/// The result of estimates; none without any.
 fn conclude(estimates: &[Instance]) -> Option<Found> {
     let rates: Vec<f64> = estimates.iter().map(|it| it.rate).collect();
     let last = estimates.last()?;
@@ -141,7 +140,7 @@ fn conclude(estimates: &[Instance]) -> Option<Found> {
     Some(Found::Available { rate, low, high })
 }
 
-/// One estimate, from the first gap to the one that is accepted; none if the hosts spoil it.
+/// One estimate, from the first gap to the accepted one; none if the hosts spoil it.
 fn instance(probing: &mut Probing, first_ns: f64) -> Result<Option<Instance>, End> {
     let mut bytes = probing.bounds().bytes;
     let mut target = first_ns;
@@ -174,16 +173,16 @@ fn instance(probing: &mut Probing, first_ns: f64) -> Result<Option<Instance>, En
     Ok(None)
 }
 
-/// What the mean gaps may differ by: what the gap would be at a rate less by the resolution, but a
-/// microsecond at least.
+/// The tolerance for the mean gaps: the change of the gap at a rate lower by the resolution, but at
+/// least a microsecond.
 fn difference_allowed(bytes: u16, left_ns: f64) -> f64 {
     let rate = BitRate::of(bytes.into(), left_ns).bits();
     let slower = (rate - RESOLUTION).max(RESOLUTION);
     LEAST_DIFFERENCE_NS.max(BitRate::per_second(slower).ns_of(bytes.into()) - left_ns)
 }
 
-/// The mean gaps of a stream, as it left and as it came, in nanoseconds. Those around a packet that
-/// was lost are taken as they are, as the program does.
+/// The mean gaps of a stream, sent and received, in nanoseconds. Those around a lost packet are
+/// used unchanged, as in the program.
 fn gaps(trace: &Trace) -> Option<(f64, f64)> {
     let mean_gap = |times: &[i64]| {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();

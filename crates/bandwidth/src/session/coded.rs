@@ -1,28 +1,28 @@
-//! Times and arrivals as differences, which are short numbers.
+//! Times and arrivals encoded as differences, which are short numbers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::train::Arrival;
 
-/// How many times go into one message: with numbers of any length they fit a frame of 1 MiB.
+/// The number of times in one message: whatever their values, they fit a frame of 1 MiB.
 pub const PART: usize = 20_000;
 
-/// Times, each as its difference from the one before; the first from zero.
+/// Times, each as its difference from the previous one; the first from zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Deltas(Vec<i64>);
 
-/// Arrivals: which packets, as runs of a first and a number of packets, and when.
+/// Arrivals: the packets, as runs of a first number and a count, and their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrivals {
     runs: Vec<(u32, u32)>,
     at: Deltas,
 }
 
-/// Arrivals that contradict themselves.
+/// Inconsistent arrivals.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoArrivals {
-    /// As many packets as times there are not.
+    /// The numbers of packets and times differ.
     #[error("{packets} packets and {times} times")]
     Count {
         /// Packets.
@@ -30,13 +30,13 @@ pub enum NoArrivals {
         /// Times.
         times: usize,
     },
-    /// A number beyond 32 bits.
+    /// A packet number beyond 32 bits.
     #[error("packets beyond 32 bits")]
     Packets,
 }
 
 impl Deltas {
-    /// Of these times, in nanoseconds.
+    /// Encodes these times, in nanoseconds.
     #[must_use]
     pub fn of(times: impl IntoIterator<Item = i64>) -> Self {
         let mut before = 0_i64;
@@ -62,7 +62,7 @@ impl Deltas {
             .collect()
     }
 
-    /// How many.
+    /// The number of times.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -76,7 +76,7 @@ impl Deltas {
 }
 
 impl Arrivals {
-    /// Of these.
+    /// Encodes these arrivals.
     #[must_use]
     pub fn of(arrived: &[Arrival]) -> Self {
         let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -92,10 +92,10 @@ impl Arrivals {
     /// The arrivals.
     ///
     /// # Errors
-    /// [`NoArrivals`] if packets and times do not go together.
+    /// [`NoArrivals`] if packets and times are inconsistent.
     pub fn arrivals(&self) -> Result<Vec<Arrival>, NoArrivals> {
         let packets = self.runs.iter().map(|(_, count)| u64::from(*count)).sum();
-        // Before anything is made of a run, which is short and may stand for much.
+        // Checked before expanding a run, which is short and may stand for many packets.
         if packets != self.at.len() as u64 {
             return Err(NoArrivals::Count { packets, times: self.at.len() });
         }

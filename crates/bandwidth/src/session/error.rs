@@ -1,4 +1,4 @@
-//! Why there is no session, or none any more.
+//! Why a session could not be established, or has ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,41 +7,41 @@ use std::time::Duration;
 
 use super::failure::{Code, Failure};
 
-/// Why there is no session, or none any more.
+/// Why a session could not be established, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The operating system refused something.
     #[error("cannot {what}: {why}")]
     Io {
-        /// What was to be done.
+        /// The attempted operation.
         what: String,
-        /// What it said.
+        /// The system's error.
         why: io::Error,
     },
     /// The other side has ended the connection.
     #[error("{who} has closed the connection, while {awaited} was awaited")]
     Gone {
-        /// Who.
+        /// The peer.
         who: String,
-        /// What should have come.
+        /// The awaited message.
         awaited: &'static str,
     },
-    /// The other side says nothing.
+    /// The other side is silent.
     #[error("{who} is silent: for {waited:.1?} {awaited} was awaited")]
     Silent {
-        /// Who.
+        /// The peer.
         who: String,
-        /// What should have come.
+        /// The awaited message.
         awaited: &'static str,
-        /// For how long.
+        /// How long it was awaited.
         waited: Duration,
     },
-    /// The other side is something else.
+    /// The other side speaks another protocol.
     #[error("{who} does not speak eigentime's protocol: it sent {what}")]
     NotOurs {
-        /// Who.
+        /// The peer.
         who: String,
-        /// What it said.
+        /// What it sent.
         what: String,
     },
     /// The other side speaks another version.
@@ -49,73 +49,73 @@ pub enum SessionError {
         "{who} speaks {theirs} of the protocol, this is version {ours}: install the same version of eigentime on both hosts"
     )]
     Version {
-        /// Who.
+        /// The peer.
         who: String,
         /// Our version.
         ours: u32,
-        /// Theirs, as far as it is known.
+        /// Its version, as far as known.
         theirs: String,
     },
-    /// The other side has another key than the token gives it.
+    /// The other side's key does not match the token.
     #[error(
         "{who} does not know the token: give both hosts the same, and the client the fingerprint (--fingerprint) of a server that has a key of its own"
     )]
     Token {
-        /// Who.
+        /// The peer.
         who: String,
     },
-    /// The server has another key than the client was told.
+    /// The server's key differs from the one given to the client.
     #[error(
         "the key of {who} has another fingerprint than {pinned}: it is another server, or has got a new key"
     )]
     Fingerprint {
-        /// Who.
+        /// The peer.
         who: String,
-        /// What was asked for.
+        /// The expected fingerprint.
         pinned: String,
     },
-    /// The other side does not take our key.
+    /// The other side rejects our key.
     #[error(
         "{who} refuses the key of this side: give both hosts the same token, and the client the fingerprint (--fingerprint) of a server that has a key of its own"
     )]
     OurKey {
-        /// Who.
+        /// The peer.
         who: String,
     },
-    /// The key of a server.
+    /// A server's key could not be loaded.
     #[error(
         "cannot use {} as a key: {why}; `openssl genpkey -algorithm ed25519 -out FILE` makes one", path.display()
     )]
     KeyFile {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The TLS handshake has failed, or a message was changed on its way.
+    /// The TLS handshake failed, or a message was altered in transit.
     #[error("no TLS with {who}: {why}")]
     Tls {
-        /// Who.
+        /// The peer.
         who: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A message where another was due.
+    /// An unexpected message.
     #[error("{who} sent {what}, while {awaited} was awaited")]
     Order {
-        /// Who.
+        /// The peer.
         who: String,
-        /// What came.
+        /// The received message.
         what: String,
-        /// What should have come.
+        /// The awaited message.
         awaited: &'static str,
     },
-    /// A report that contradicts itself.
+    /// An inconsistent report.
     #[error("{who} sent a report that cannot be: {what}")]
     Report {
-        /// Who.
+        /// The peer.
         who: String,
-        /// What is wrong with it.
+        /// The inconsistency.
         what: String,
     },
     /// A message that is too long for a frame.
@@ -126,50 +126,50 @@ pub enum SessionError {
         /// The limit.
         limit: usize,
     },
-    /// The other side has refused, and says why.
+    /// The other side has refused, with a reason.
     #[error("{who} says: {}", failure.message)]
     Refused {
-        /// Who.
+        /// The peer.
         who: String,
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
-    /// The other side has taken its leave.
+    /// The other side has ended the session.
     #[error("{who} has ended the session: {why}")]
     Bye {
-        /// Who.
+        /// The peer.
         who: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// No address of that name.
+    /// The name has no address.
     #[error("'{host}' is not known: {why}")]
     Unknown {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         why: String,
     },
-    /// Nobody listens there.
+    /// Nothing listens there.
     #[error(
         "cannot reach a server at {tried}: {why}; is `eigentime bandwidth serve` running there, and does a firewall let TCP and UDP pass to its port?"
     )]
     Unreachable {
-        /// What was tried.
+        /// The addresses tried.
         tried: String,
-        /// What the last attempt came to.
+        /// The error of the last attempt.
         why: io::Error,
     },
-    /// Others are served first, for longer than one wants to wait.
+    /// Others are served first, for longer than the permitted wait.
     #[error(
         "{who} is busy: {before} before you, after {waited:.0?} of waiting; allow more (--wait), or try again later"
     )]
     Busy {
-        /// Who.
+        /// The peer.
         who: String,
-        /// How many are served first.
+        /// The number of clients served first.
         before: u32,
-        /// How long that was waited for.
+        /// How long the client waited.
         waited: Duration,
     },
     /// Datagrams do not come through.
@@ -179,37 +179,37 @@ pub enum SessionError {
     Datagrams {
         /// The port that was tried.
         server: SocketAddr,
-        /// Which way they are lost.
+        /// The direction in which they are lost.
         what: &'static str,
     },
-    /// Less is allowed than it takes to begin.
+    /// The limits are too low to begin.
     #[error(
         "{left} bytes are left of what may be sent, and to find out which packets pass takes {needed}: allow more, or ask for shorter packets"
     )]
     TooFewBytes {
-        /// What is left.
+        /// The bytes left.
         left: u64,
-        /// What it takes.
+        /// The bytes needed.
         needed: u64,
     },
-    /// Packets of the size that was asked for do not come through.
+    /// Packets of the requested size do not come through.
     #[error(
         "packets of {asked} bytes do not pass: {passes} bytes do; ask for no more, or let the size be found"
     )]
     TooBig {
-        /// What was asked for.
+        /// The requested size.
         asked: u16,
-        /// What passes.
+        /// The size that passes.
         passes: u16,
     },
-    /// Packets of the size that was asked for do not even leave.
+    /// Packets of the requested size exceed the local route.
     #[error(
         "packets of {asked} bytes are too long: the route that they leave by takes {takes}; ask for no more, or let the size be found"
     )]
     TooBigToLeave {
-        /// What was asked for.
+        /// The requested size.
         asked: u16,
-        /// What it takes.
+        /// The size that the route takes.
         takes: u16,
     },
     /// Not even small probes come through.
@@ -220,19 +220,19 @@ pub enum SessionError {
         /// The smallest size that was tried.
         tried: u16,
     },
-    /// A limit of this side.
+    /// A limit on this side.
     #[error(transparent)]
     Limit(#[from] Failure),
 }
 
 impl SessionError {
-    /// What could not be done.
+    /// A [`SessionError`] for an operation that failed.
     pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |why| Self::Io { what, why }
     }
 
-    /// What the other side is to be told of it, if it still listens and may know.
+    /// The failure to report to the other side, if it still listens and may know.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
         let code = match self {

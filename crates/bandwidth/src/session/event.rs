@@ -1,4 +1,4 @@
-//! What a server does, for its log.
+//! Events of a server, for its log.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,45 +8,45 @@ use serde::Serialize;
 
 use super::message::Direction;
 
-/// Something a server has done.
+/// An event of a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Event {
-    /// It waits for clients.
+    /// The server waits for clients.
     Listening {
-        /// Where.
+        /// The address it listens on.
         address: SocketAddr,
-        /// The fingerprint of its key, if it has one of its own.
+        /// The fingerprint of its key, if it has its own.
         fingerprint: Option<String>,
     },
-    /// A connection became no session.
+    /// A connection was refused.
     Refused {
-        /// From where.
+        /// The client's address.
         client: SocketAddr,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A client has proven itself, and others are served first.
+    /// An authenticated client waits while others are served first.
     Waiting {
-        /// Who.
+        /// The client.
         client: SocketAddr,
-        /// How many.
+        /// The number of clients before it.
         before: u32,
     },
     /// A session begins.
     Begun {
-        /// With whom.
+        /// The client.
         client: SocketAddr,
     },
-    /// A train was sent, or received.
+    /// A train was sent or received.
     Train {
-        /// With whom.
+        /// The client.
         client: SocketAddr,
-        /// Which way.
+        /// The direction.
         direction: Direction,
-        /// How many packets were sent or have arrived.
+        /// The number of packets sent or received.
         packets: u32,
-        /// Of how many.
+        /// The number of packets in the train.
         of: u32,
         /// The length of each.
         bytes: u16,
@@ -55,33 +55,33 @@ pub enum Event {
     },
     /// A session is over.
     Ended {
-        /// With whom.
+        /// The client.
         client: SocketAddr,
-        /// How many trains.
+        /// The number of trains.
         trains: u32,
-        /// Of how many bytes.
+        /// The number of bytes.
         bytes: u64,
-        /// How long it took, in seconds.
+        /// Its duration, in seconds.
         seconds: f64,
-        /// How it ended.
+        /// The result.
         result: String,
     },
     /// The server has stopped.
     Stopped,
 }
 
-/// An event and when it was.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
-    /// When, as an instant of UTC.
+    /// The time in UTC.
     pub at: String,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
 impl Entry {
-    /// Now.
+    /// An event at the current time.
     #[must_use]
     pub fn now(event: Event) -> Self {
         let at =
@@ -90,7 +90,7 @@ impl Entry {
     }
 }
 
-/// Whom events are told.
+/// A callback for events.
 pub type Tell = dyn Fn(&Entry) + Send + Sync;
 
 impl fmt::Display for Entry {

@@ -1,5 +1,5 @@
-//! One train, as both sides of a session see it: who receives it hears meanwhile that it was sent,
-//! and what was sent and has arrived goes over the control channel in parts.
+//! One train, as both sides of a session see it: the receiver is told over the control channel when
+//! it was sent, and the reports of what was sent and what arrived go over that channel in parts.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,56 +11,57 @@ use super::message::Message;
 use super::probes::{Cookie, Deadline, Probes, ReceivedReport, SentReport};
 use crate::train::Train;
 
-/// How long an answer may take, besides what it answers and the way: TCP sends what was lost again five
-/// times by then.
+/// The timeout of an answer, in addition to the request and the round trip: TCP retransmits lost
+/// segments five times by then.
 const ANSWER: Duration = Duration::from_millis(6500);
 
-/// How many round trips more: what is sent may be lost, and sent again.
+/// The number of additional round trips: segments may be lost and retransmitted.
 const ROUND_TRIPS: u32 = 8;
 
-/// How long packets may come after the sender says that all of them were sent: another way may take
+/// How long packets may arrive after the sender reports that all were sent: another route may take
 /// a little longer.
 const LATE: Duration = Duration::from_millis(30);
 
-/// The latest time of a report, in nanoseconds: 73 years from whatever moment its host counts.
+/// The latest time in a report, in nanoseconds: 73 years from the host's reference time.
 const LATEST_NS: u64 = 1 << 61;
 
-/// How long the other side may take.
+/// The timeouts for the other side.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     round_trip: Duration,
 }
 
 impl Timeouts {
-    /// By how long one answer took.
+    /// Timeouts based on the duration of one answer.
     #[must_use]
     pub fn new(round_trip: Duration) -> Self {
         Self { round_trip }
     }
 
-    /// How long an answer may take.
+    /// The timeout of an answer.
     #[must_use]
     pub fn answer(self) -> Duration {
         ANSWER + self.round_trip * ROUND_TRIPS
     }
 
-    /// How long a train may take, and what is said of it.
+    /// The timeout of a train and its reports.
     #[must_use]
     pub fn train(self, train: &Train) -> Duration {
         Duration::from_nanos(train.length_ns()) + self.answer()
     }
 
-    /// How long packets may come after the last was sent.
+    /// How long packets may arrive after the last was sent.
     #[must_use]
     pub fn late(self) -> Duration {
         LATE.max(self.round_trip)
     }
 }
 
-/// Receives a train while `end` awaits over the control channel that all of it was sent.
+/// Receives a train while `end` waits for the message on the control channel that all of it was
+/// sent.
 ///
 /// # Errors
-/// What `end` says, or if the socket is of no use any more.
+/// Those of `end`, or if the socket is unusable.
 pub fn receive<T: Send>(
     frames: &mut Frames,
     probes: &mut dyn Probes,
@@ -73,7 +74,7 @@ pub fn receive<T: Send>(
     thread::scope(|scope| {
         let ended = scope.spawn(|| {
             let ended = end(frames, Instant::now() + time);
-            // If the other side is gone, nothing more comes.
+            // If the other side is gone, nothing more arrives.
             deadline.hasten(if ended.is_ok() { timeouts.late() } else { Duration::ZERO });
             ended
         });
@@ -83,10 +84,10 @@ pub fn receive<T: Send>(
     })
 }
 
-/// Tells the other side what was sent.
+/// Reports to the other side what was sent.
 ///
 /// # Errors
-/// If it does not take it.
+/// If it does not accept it.
 pub fn tell_sent(frames: &mut Frames, report: &SentReport) -> Result<(), SessionError> {
     let parts = parts(&report.sent_ns);
     let count = parts.len();
@@ -100,10 +101,10 @@ pub fn tell_sent(frames: &mut Frames, report: &SentReport) -> Result<(), Session
     })
 }
 
-/// What the other side says it has sent.
+/// Receives the other side's report of what it has sent.
 ///
 /// # Errors
-/// If it does not say, or what cannot be.
+/// If it does not report, or the report is impossible.
 pub fn hear_sent(
     frames: &mut Frames,
     train: &Train,
@@ -132,10 +133,10 @@ pub fn hear_sent(
     }
 }
 
-/// Tells the other side what has arrived.
+/// Reports to the other side what has arrived.
 ///
 /// # Errors
-/// If it does not take it.
+/// If it does not accept it.
 pub fn tell_arrived(frames: &mut Frames, report: &ReceivedReport) -> Result<(), SessionError> {
     let parts = parts(&report.arrived);
     let count = parts.len();
@@ -149,10 +150,10 @@ pub fn tell_arrived(frames: &mut Frames, report: &ReceivedReport) -> Result<(), 
     })
 }
 
-/// What the other side says has arrived.
+/// Receives the other side's report of what has arrived.
 ///
 /// # Errors
-/// If it does not say, or what cannot be.
+/// If it does not report, or the report is impossible.
 pub fn hear_arrived(
     frames: &mut Frames,
     train: &Train,
@@ -194,7 +195,7 @@ pub fn hear_arrived(
     }
 }
 
-/// Whether these are times that can be: any two have a difference.
+/// Whether the times are possible: any two have a difference.
 fn possible(frames: &Frames, mut times: impl Iterator<Item = i64>) -> Result<(), SessionError> {
     match times.find(|at| at.unsigned_abs() > LATEST_NS) {
         Some(at) => Err(false_report(frames, format!("a time of {at} ns"))),
@@ -202,7 +203,7 @@ fn possible(frames: &Frames, mut times: impl Iterator<Item = i64>) -> Result<(),
     }
 }
 
-/// In parts that fit a message; one at least.
+/// Splits into parts that fit a message; at least one.
 fn parts<T>(all: &[T]) -> Vec<&[T]> {
     if all.is_empty() { vec![all] } else { all.chunks(PART).collect() }
 }

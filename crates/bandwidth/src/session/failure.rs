@@ -1,16 +1,16 @@
-//! What one side tells the other before it ends the session.
+//! The failure that one side reports before it ends the session.
 
 use serde::{Deserialize, Serialize};
 
-/// What one side has against the other, for programs.
+/// The kind of a failure, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// What came is not of this protocol.
+    /// The input does not belong to this protocol.
     NotOurs,
     /// The other speaks another version.
     Version,
-    /// Others are served first, for longer than one may wait, or too many wait.
+    /// The queue is too long, in clients or in waiting time.
     Busy,
     /// A rate above what is allowed.
     Rate,
@@ -18,17 +18,17 @@ pub enum Code {
     Bytes,
     /// More time than is allowed.
     Time,
-    /// Nothing was asked for, for too long.
+    /// No request was made for too long.
     Idle,
     /// A train that cannot be sent.
     Train,
     /// The path of datagrams is not validated.
     Path,
-    /// A message where another was due.
+    /// An unexpected message.
     Order,
-    /// The host failed to do what was asked.
+    /// The host could not do what was requested.
     Failed,
-    /// Something a later version may say.
+    /// A code of a later version.
     #[serde(other)]
     Other,
 }
@@ -44,7 +44,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// With this code and message.
+    /// A failure with this code and message.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }

@@ -1,4 +1,4 @@
-//! One message a frame: its length in four bytes, and the message as JSON.
+//! One message per frame: its length in four bytes, and the message as JSON.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use super::transport::Transport;
 /// The longest message, in bytes.
 pub const LIMIT: usize = 1 << 20;
 
-/// The longest message without TLS, which comes from anybody, in bytes.
+/// The longest message without TLS, which may come from anyone, in bytes.
 pub const PLAIN_LIMIT: usize = 4 << 10;
 
-/// How long a message may take to be written.
+/// The timeout for writing a message.
 const WRITING: Duration = Duration::from_secs(5);
 
-/// What other protocols begin with.
+/// The first bytes of other protocols.
 const OTHERS: [(&[u8], &str); 7] = [
     (b"GET ", "an HTTP request"),
     (b"HEAD", "an HTTP request"),
@@ -30,7 +30,7 @@ const OTHERS: [(&[u8], &str); 7] = [
     (b"SSH-", "a greeting of SSH"),
 ];
 
-/// A connection, as messages.
+/// A connection that carries messages.
 pub struct Frames {
     transport: Box<dyn Transport>,
     peer: String,
@@ -38,19 +38,19 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Over this transport, to this peer, as errors name it ("the server at 192.0.2.1:7207"), which
-    /// may send messages of so many bytes.
+    /// Frames over this transport to this peer, as errors name it ("the server at 192.0.2.1:7207"),
+    /// which may send messages of up to this many bytes.
     pub fn new(transport: Box<dyn Transport>, peer: String, limit: usize) -> Self {
         Self { transport, peer, limit }
     }
 
-    /// Who is at the other end.
+    /// The peer's name.
     #[must_use]
     pub fn peer(&self) -> &str {
         &self.peer
     }
 
-    /// Whether something has come, or the other side is gone: receiving does not wait.
+    /// Whether input has arrived or the other side is gone: receiving does not wait.
     pub fn has_input(&mut self) -> bool {
         self.transport.has_input()
     }
@@ -58,7 +58,7 @@ impl Frames {
     /// Sends a message.
     ///
     /// # Errors
-    /// If the other side does not take it.
+    /// If the other side does not accept it.
     pub fn send(&mut self, message: &Message) -> Result<(), SessionError> {
         let payload = serde_json::to_vec(message).map_err(|why| {
             SessionError::io(format!("write a message of {}", message.name()))(why.into())
@@ -72,8 +72,8 @@ impl Frames {
         written.map_err(|why| broken(why, &self.peer, "room for a message", WRITING))
     }
 
-    /// The next message; what is awaited is for the error if there is none until then. An error of
-    /// the other side, and its leave, are errors here.
+    /// The next message; `awaited` is for the error if there is none in time. An error or a goodbye
+    /// from the other side is an error here.
     ///
     /// # Errors
     /// [`SessionError`]: the other side is silent, gone, something else, or has refused.
@@ -124,7 +124,7 @@ impl Frames {
     }
 }
 
-/// What a failed read or write says of the other side.
+/// The error for a failed read or write.
 pub fn broken(why: io::Error, who: &str, awaited: &'static str, waited: Duration) -> SessionError {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
     let who = who.to_owned();
@@ -140,7 +140,7 @@ pub fn broken(why: io::Error, who: &str, awaited: &'static str, waited: Duration
     }
 }
 
-/// What TLS has against the other side, or that side against this one.
+/// The error for a TLS failure on either side.
 fn refused(why: &Error, who: String) -> SessionError {
     match why {
         Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => {
@@ -155,12 +155,12 @@ fn refused(why: &Error, who: String) -> SessionError {
     }
 }
 
-/// A message where another was due.
+/// The error for an unexpected message.
 pub fn order(frames: &Frames, came: &Message, awaited: &'static str) -> SessionError {
     SessionError::Order { who: frames.peer().to_owned(), what: came.name(), awaited }
 }
 
-/// What a frame that cannot be one may be instead.
+/// A guess at the meaning of an invalid frame.
 fn guess(head: [u8; 4], limit: usize) -> String {
     let known = OTHERS.iter().find(|(begin, _)| head.starts_with(begin));
     known.map_or_else(
@@ -174,7 +174,8 @@ fn guess(head: [u8; 4], limit: usize) -> String {
     )
 }
 
-/// What another host wrote, fit for a terminal: one line, without control characters, not too long.
+/// Text from another host, made safe for a terminal: one line, without control characters, of
+/// limited length.
 fn plain(text: &str) -> String {
     text.chars().filter(|it| !it.is_control()).take(500).collect()
 }

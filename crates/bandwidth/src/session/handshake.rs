@@ -1,4 +1,4 @@
-//! How the two sides prove to each other that they know the token: by TLS, and nothing before it.
+//! Mutual authentication with the token: by TLS, and nothing before it.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use super::probes::Cookie;
 use super::tls::{Tls, protocol};
 use super::transport::Socket;
 
-/// What is awaited until it is over.
+/// What errors say was awaited during the handshake.
 const AWAITED: &str = "a TLS handshake";
 
-/// What the cookie is called where TLS derives it (RFC 5705, whose section 4 asks for the prefix).
+/// The label under which TLS derives the cookie (RFC 5705, whose section 4 asks for the prefix).
 const COOKIE: &[u8] = b"EXPERIMENTAL eigentime bandwidth cookie";
 
-/// A client sends no name that a certificate would have to have.
+/// A client sends no name that would have to match a certificate.
 const NAME: &str = "eigentime.invalid";
 
-/// The first bytes of what TLS sends: a handshake message, or an alert.
+/// The first byte that TLS sends: of a handshake message or an alert.
 const TLS: [u8; 2] = [0x16, 0x15];
 
-/// A connection over which both sides have proven themselves.
+/// A connection over which both sides are authenticated.
 pub struct Established {
-    /// What goes over it.
+    /// Its frames.
     pub frames: Frames,
-    /// What the session's probes carry.
+    /// The cookie of the session's probes.
     pub cookie: Cookie,
-    /// How long one answer took.
+    /// The round trip time of one answer.
     pub round_trip: Duration,
 }
 
 /// The client's part.
 ///
 /// # Errors
-/// If the server is not one, of another version, or does not have the right key.
+/// If the server does not speak the protocol, has another version, or does not have the right key.
 pub fn as_client(
     stream: TcpStream,
     config: &Arc<ClientConfig>,
@@ -56,7 +56,7 @@ pub fn as_client(
 /// The server's part.
 ///
 /// # Errors
-/// If the client is not one, of another version, or does not have the right key.
+/// If the client does not speak the protocol, has another version, or does not have the right key.
 pub fn as_server(
     stream: TcpStream,
     config: &Arc<ServerConfig>,
@@ -77,7 +77,7 @@ fn shake_hands(
     let begin = Instant::now();
     let failed = |why| broken(why, &who, AWAITED, begin.elapsed());
     let mut tls = Tls { connection, socket };
-    // The client's hello; a server has nothing to say yet.
+    // The client's hello; a server has nothing to send yet.
     std::io::Write::flush(&mut tls).map_err(failed)?;
     let asked = Instant::now();
     let is_server = matches!(tls.connection, Connection::Server(_));
@@ -91,7 +91,7 @@ fn shake_hands(
         tls.connection.complete_io(&mut tls.socket).map_err(failed)?;
     }
     let round_trip = asked.elapsed();
-    // Who names no protocol at all is not asked for one by TLS.
+    // TLS accepts a peer that names no protocol at all.
     if tls.connection.alpn_protocol() != Some(&protocol()) {
         return Err(version(who, "no version"));
     }
@@ -102,8 +102,8 @@ fn shake_hands(
     Ok(Established { frames: Frames::new(Box::new(tls), who, LIMIT), cookie, round_trip })
 }
 
-/// What a peer is that does not begin with TLS. Version 1 is told so, in its own way; and a server
-/// that has no room for one more handshake says so like this.
+/// The error for a peer that does not begin with TLS. Version 1 is answered in its own protocol; a
+/// server without room for another handshake also answers this way.
 fn without_tls(socket: Socket, who: String, is_server: bool, until: Instant) -> SessionError {
     let mut frames = Frames::new(Box::new(socket), who.clone(), PLAIN_LIMIT);
     let why = match frames.receive(AWAITED, until) {

@@ -1,4 +1,4 @@
-//! What a server allows a client, and what the client has had.
+//! A server's limits for a client, and the client's usage.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -10,42 +10,42 @@ use super::failure::{Code, Failure};
 use crate::train::{Arrival, Train};
 use crate::units::BitRate;
 
-/// The longest train: what an estimate may take, and more than any method sends at once.
+/// The longest train: the length of an estimate, and more than any method sends at once.
 pub const LONGEST_TRAIN: Duration = Duration::from_secs(10);
 
 /// The most packets of a train.
 pub const MOST_PACKETS: u32 = 100_000;
 
-/// The shortest packet: the headers of IPv6 and UDP, and what a probe carries.
+/// The shortest packet: the headers of IPv6 and UDP, and the contents of a probe.
 pub const SHORTEST_PACKET: u16 = 100;
 
-/// The longest packet: what jumbo frames carry.
+/// The longest packet: a jumbo frame.
 pub const LONGEST_PACKET: u16 = 9000;
 
 /// How much faster than allowed a train may seem to arrive: a host or a link that holds packets
 /// back for a while delivers them at once.
 const COMPRESSED: f64 = 2.0;
 
-/// The span of a train, in nanoseconds, from which on its rate of arrival says something.
+/// The minimum span of a train, in nanoseconds, for its arrival rate to be meaningful.
 const TELLING_NS: i64 = 10_000_000;
 
-/// The longest session, whatever is allowed.
+/// The longest session, regardless of the limits.
 const LONGEST_SESSION: Duration = Duration::from_secs(24 * 3600);
 
-/// How long what a client has had counts.
+/// The period over which a client's usage counts.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// So many bytes and so much time.
+/// An amount of bytes and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Bytes of probes, both ways together.
+    /// Bytes of probes, in both directions together.
     pub bytes: u64,
     /// Time of sessions.
     pub time: Duration,
 }
 
 impl Allowance {
-    /// What is left when so much is used.
+    /// What is left after this usage.
     #[must_use]
     pub fn less(self, used: Self) -> Self {
         Self {
@@ -55,19 +55,19 @@ impl Allowance {
     }
 }
 
-/// What a server allows each client.
+/// The limits of a server for each client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The highest rate of a train.
     pub rate: BitRate,
-    /// In one session.
+    /// The limits of one session.
     pub session: Allowance,
-    /// In an hour, for all sessions from one address (of IPv6: one network of 64 bits).
+    /// The limits per hour, for all sessions from one address (for IPv6: one /64 network).
     pub hour: Allowance,
 }
 
 impl Default for Limits {
-    /// 10 Gbit/s, 8 GB and five minutes a session, ten times that in an hour.
+    /// 10 Gbit/s, 8 GB and five minutes per session, ten times that per hour.
     fn default() -> Self {
         let session = Allowance { bytes: 8_000_000_000, time: Duration::from_secs(300) };
         let hour = Allowance { bytes: 80_000_000_000, time: HOUR };
@@ -75,19 +75,19 @@ impl Default for Limits {
     }
 }
 
-/// What a client is told of what it may do in this session.
+/// The limits for this session, as sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Offer {
     /// The highest rate of a train.
     pub rate: BitRate,
     /// Bytes of probes.
     pub bytes: u64,
-    /// How long, in seconds.
+    /// The time in seconds.
     pub seconds: f64,
 }
 
 impl Offer {
-    /// Whether it can be kept to.
+    /// Whether the offer is usable.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let numbers = [self.rate.bits(), self.seconds];
@@ -95,22 +95,22 @@ impl Offer {
     }
 }
 
-/// What one session may do, and has done.
+/// The limits and the usage of one session.
 #[derive(Debug)]
 pub struct Account {
     rate: BitRate,
     left: Allowance,
-    /// Whether the hour leaves less than a session may have.
+    /// Whether the hourly limit leaves less than the session limit.
     of_hour: bool,
     begin: Instant,
-    /// Trains, either way.
+    /// Trains, in either direction.
     pub trains: u32,
     /// Their bytes.
     pub bytes: u64,
 }
 
 impl Account {
-    /// What its client is told.
+    /// The offer to its client.
     #[must_use]
     pub fn offer(&self) -> Offer {
         Offer { rate: self.rate, bytes: self.left.bytes, seconds: self.left.time.as_secs_f64() }
@@ -122,13 +122,13 @@ impl Account {
         self.begin + self.left.time
     }
 
-    /// What it has used so far.
+    /// The usage so far.
     #[must_use]
     pub fn used(&self) -> Allowance {
         Allowance { bytes: self.bytes, time: self.begin.elapsed() }
     }
 
-    /// What is said when its time is over.
+    /// The failure reported when its time is over.
     #[must_use]
     pub fn over_time(&self) -> Failure {
         let time = self.left.time;
@@ -136,19 +136,19 @@ impl Account {
         Failure::new(Code::Time, format!("the {time:.0?} that {whose} are over (--max-time)"))
     }
 
-    /// What the limits are those of.
+    /// The name of the limits that apply.
     fn whose(&self) -> &'static str {
         if self.of_hour { "an hour has left for this session" } else { "this session may have" }
     }
 
-    /// Counts a train that is about to be sent, either way.
+    /// Counts a train that is about to be sent, in either direction.
     ///
     /// # Errors
-    /// If it is none, or beyond what is allowed.
+    /// If it is invalid or exceeds the limits.
     pub fn admit(&mut self, train: &Train) -> Result<(), Failure> {
         possible(train)?;
         let refuse = |code, message: String| Err(Failure::new(code, message));
-        // A rate may change in its last bit on its way.
+        // A rate may change in its last bit in transit.
         if train.rate.bits() > self.rate.bits() * (1.0 + 1e-9) {
             let (rate, most) = (train.rate, self.rate);
             return refuse(
@@ -172,10 +172,10 @@ impl Account {
         Ok(())
     }
 
-    /// Whether what came is what was admitted: no faster than allowed.
+    /// Checks that the arrivals match the admitted train: no faster than allowed.
     ///
     /// # Errors
-    /// If it was faster.
+    /// If they were faster.
     pub fn came(&self, train: &Train, arrived: &[Arrival]) -> Result<(), Failure> {
         let (Some(first), Some(last)) = (arrived.first(), arrived.last()) else { return Ok(()) };
         let span = last.at_ns - first.at_ns;
@@ -196,7 +196,7 @@ fn length(train: &Train) -> Duration {
     Duration::from_nanos(train.length_ns())
 }
 
-/// Whether a train is one that can be sent at all, whoever asks for it.
+/// Checks that a train can be sent at all, whoever asks for it.
 fn possible(train: &Train) -> Result<(), Failure> {
     let Train { packets, bytes, rate } = *train;
     let rows = [
@@ -217,7 +217,7 @@ fn possible(train: &Train) -> Result<(), Failure> {
     }
 }
 
-/// What clients have had in the last hour, by address.
+/// The clients' usage in the last hour, by address.
 #[derive(Debug)]
 pub struct Ledger {
     limits: Limits,
@@ -225,16 +225,16 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty one.
+    /// An empty ledger.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, had: HashMap::new() }
     }
 
-    /// What a client may do that begins now.
+    /// Opens the account of a client that begins now.
     ///
     /// # Errors
-    /// If it has had all of the hour.
+    /// If it has used up the hour.
     pub fn open(&mut self, who: IpAddr, now: Instant) -> Result<Account, Failure> {
         let Limits { rate, session, hour } = self.limits;
         self.had.retain(|_, entries| {
@@ -262,13 +262,13 @@ impl Ledger {
         Ok(Account { rate, left, of_hour, begin: now, trains: 0, bytes: 0 })
     }
 
-    /// Writes down what a session has used.
+    /// Records the usage of a session.
     pub fn close(&mut self, who: IpAddr, used: Allowance, now: Instant) {
         self.had.entry(network(who)).or_default().push_back((now, used));
     }
 }
 
-/// What counts as one address: who has one of IPv6 has 64 bits of them.
+/// The address to account to: for IPv6, one client has a /64 network.
 #[must_use]
 pub fn network(who: IpAddr) -> IpAddr {
     match who.to_canonical() {

@@ -1,4 +1,4 @@
-//! What the two sides say to each other: `docs/bandwidth/protocol.md` has the order.
+//! The messages between the two sides; `docs/bandwidth/protocol.md` has their order.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::train::Train;
 /// The version of the protocol; both sides must have the same.
 pub const VERSION: u32 = 2;
 
-/// Which way a train goes.
+/// The direction of a train.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -27,21 +27,21 @@ pub enum Direction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Message {
-    /// Client of version 1: what it speaks, without TLS.
+    /// Client of version 1: its version, without TLS.
     Hello {
         /// Its version.
         version: u32,
     },
     /// Server: others are served first.
     Busy {
-        /// How many.
+        /// The number of clients before this one.
         before: u32,
     },
     /// Server: it is your turn.
     Welcome {
-        /// Where probes are awaited.
+        /// The port for probes.
         udp_port: u16,
-        /// What is allowed.
+        /// The limits.
         offer: Offer,
     },
     /// Client: a datagram with this nonce is on its way to you.
@@ -49,17 +49,17 @@ pub enum Message {
         /// Fresh and random.
         nonce: u64,
     },
-    /// Server: whether it came; if so, a challenge went to where it came from.
+    /// Server: whether it arrived; if so, a challenge was sent to its source.
     PathChallenge {
-        /// Whether it came.
+        /// Whether it arrived.
         sent: bool,
     },
-    /// Client: what the challenge said, which proves the address.
+    /// Client: the challenge, which proves the address.
     PathResponse {
         /// The challenge.
         challenge: u64,
     },
-    /// Server: where probes come from and go to.
+    /// Server: the source and destination of probes.
     PathValidated {
         /// The client's address, as the server sees it.
         address: SocketAddr,
@@ -68,14 +68,14 @@ pub enum Message {
     },
     /// Client: a train.
     Prepare {
-        /// What.
+        /// The train.
         train: Train,
-        /// Which way.
+        /// The direction.
         direction: Direction,
         /// Its number in the session.
         number: u32,
     },
-    /// Server: it may come; or it comes now.
+    /// Server: ready to receive the train, or about to send it.
     Ready {
         /// The train's number.
         number: u32,
@@ -85,24 +85,24 @@ pub enum Message {
         /// The train's number.
         number: u32,
     },
-    /// Server: what it sent, or a part of that.
+    /// Server: what it sent, or a part of it.
     Sent {
         /// When each packet left.
         sent: Deltas,
-        /// How many were refused.
+        /// The number of packets refused.
         unsent: u32,
-        /// The clock did not go evenly.
+        /// The clock did not run evenly.
         clock_trouble: bool,
         /// Nothing follows.
         last: bool,
     },
-    /// Server: what has arrived, or a part of that.
+    /// Server: what has arrived, or a part of it.
     Report {
-        /// When each packet came.
+        /// When each packet arrived.
         arrived: Arrivals,
-        /// How many the host has dropped.
+        /// The number of packets dropped by the host.
         overflowed: u32,
-        /// The clock did not go evenly.
+        /// The clock did not run evenly.
         clock_trouble: bool,
         /// Nothing follows.
         last: bool,
@@ -111,17 +111,17 @@ pub enum Message {
     Ping,
     /// Server: yes.
     Pong,
-    /// Either: that was all.
+    /// Either: the session is over.
     Bye {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Either: that was all, because something is wrong.
+    /// Either: the session is over because of a failure.
     Error(Failure),
 }
 
 impl Message {
-    /// Its name, for errors: what `is` says.
+    /// Its name for errors: the value of `is`.
     #[must_use]
     pub fn name(&self) -> String {
         let json = serde_json::to_value(self).expect("a message is JSON");

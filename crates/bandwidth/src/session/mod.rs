@@ -1,17 +1,17 @@
 //! Two hosts that have agreed on measuring.
 //!
-//! `docs/bandwidth/protocol.md` describes what goes over the network, and why.
+//! `docs/bandwidth/protocol.md` describes the network protocol and its rationale.
 //!
 //! - [`server`]: waits for clients, and serves one after the other.
 //! - [`client`]: finds a server and is a [`Path`](crate::methods::Path) to it, or from it.
-//! - [`probes`]: what both need of whoever sends and receives trains.
-//! - [`sockets`]: who does so over UDP.
-//! - [`token`], [`tls`], [`handshake`]: who may, and what keeps others out.
-//! - [`limits`]: how much.
+//! - [`probes`]: the interface to whatever sends and receives trains.
+//! - [`sockets`]: its implementation over UDP.
+//! - [`token`], [`tls`], [`handshake`]: authentication and encryption.
+//! - [`limits`]: how much a client may send.
 //! - [`transport`], [`frame`], [`message`], [`coded`]: the control channel.
-//! - [`path_validation`], [`udp`]: where datagrams go.
+//! - [`path_validation`], [`udp`]: the path of datagrams.
 //! - [`exchange`]: one train, as both sides see it.
-//! - [`event`], [`failure`], [`error`]: what is told of it all.
+//! - [`event`], [`failure`], [`error`]: what is reported.
 
 pub mod client;
 pub mod coded;
@@ -32,5 +32,5 @@ pub mod token;
 pub mod transport;
 pub mod udp;
 
-/// Where a server listens unless told otherwise, TCP and UDP.
+/// The default port of a server, TCP and UDP.
 pub const DEFAULT_PORT: u16 = 7207;

@@ -1,9 +1,10 @@
-//! How the server learns where a client's datagrams come from, and that they come from there, as QUIC
-//! validates paths (RFC 9000, section 8.2).
+//! How the server learns and verifies the source address of a client's datagrams, as QUIC validates
+//! paths (RFC 9000, section 8.2).
 //!
-//! The client tells a nonce over the control channel and sends it as a datagram; the server answers
-//! that one with a challenge, and the client repeats it over the control channel: only who receives at
-//! the address can. Both datagrams are of one length: nobody is answered with more than came.
+//! The client sends a nonce over the control channel and as a datagram; the server answers the
+//! datagram with a challenge, and the client repeats that over the control channel: only a receiver
+//! at the address can. Both datagrams have the same length, so no answer is longer than its
+//! request.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,16 +15,16 @@ use rustix::net::{RecvFlags, recv};
 use super::token::random;
 use super::udp;
 
-/// What the datagrams begin with.
+/// The first bytes of the datagrams.
 const REQUEST: &[u8; 8] = b"Etbw req";
 const CHALLENGE: &[u8; 8] = b"Etbw cha";
 
-/// Beginning, nonce, and the challenge or as many zeros.
+/// The prefix, the nonce, and the challenge or zeros.
 const LENGTH: usize = 8 + 8 + 8;
 
 type Datagram = [u8; LENGTH];
 
-/// A fresh number that nobody can guess.
+/// A fresh unpredictable number.
 fn unpredictable() -> u64 {
     u64::from_be_bytes(random())
 }
@@ -42,42 +43,42 @@ pub fn request(nonce: u64) -> Datagram {
     datagram(REQUEST, nonce, 0)
 }
 
-/// What a challenge says that answers the request with this nonce, if it is one.
+/// The challenge in a datagram that answers the request with this nonce, if it is one.
 fn read_challenge(bytes: &[u8], nonce: u64) -> Option<u64> {
     let challenge = u64::from_be_bytes(*bytes.last_chunk()?);
     (bytes == datagram(CHALLENGE, nonce, challenge)).then_some(challenge)
 }
 
-/// The server's UDP port. Its socket is only ever read while a request is awaited, and never sent
-/// from: whatever comes from elsewhere ends here, and is not answered, not even by the kernel.
+/// The server's UDP port. Its socket is only read while a request is awaited, and never sent from:
+/// datagrams from anywhere else end here and are not answered, not even by the kernel.
 #[derive(Debug)]
 pub struct Port {
     socket: UdpSocket,
 }
 
-/// How much of what has come before is thrown away at most: more than the socket has room for.
+/// The maximum number of old datagrams to discard: more than the socket has room for.
 const OLD: u32 = 10_000;
 
 impl Port {
-    /// At this address.
+    /// A port at this address.
     ///
     /// # Errors
-    /// If there can be no socket.
+    /// If the socket cannot be created.
     pub fn at(address: SocketAddr) -> io::Result<Self> {
         Ok(Self { socket: udp::at(address)? })
     }
 
-    /// Throws away what has come so far.
+    /// Discards everything received so far.
     pub fn clear(&self) {
         let any = || recv(&self.socket, &mut [0_u8; 1], RecvFlags::DONTWAIT);
         (0..OLD).find(|_| any().is_err());
     }
 
-    /// Waits for the request with this nonce and answers it, from this address, with a challenge: to
-    /// where it came from, if it came.
+    /// Waits for the request with this nonce and answers its source, from this address, with a
+    /// challenge.
     ///
     /// # Errors
-    /// If the socket is of no use any more.
+    /// If the socket is unusable.
     pub fn challenge(
         &self,
         nonce: u64,
@@ -90,8 +91,8 @@ impl Port {
                 continue;
             }
             let challenge = Challenge { address: udp::canonical(from), value: unpredictable() };
-            // One that cannot be sent is like one that is lost: the client tries again. The socket
-            // goes at once, or it would get the client's next request.
+            // A challenge that cannot be sent is like a lost one: the client tries again. The
+            // socket is closed at once, or it would receive the client's next request.
             let _ = challenge.socket(local)?.send(&datagram(CHALLENGE, nonce, challenge.value));
             return Ok(Some(challenge));
         }
@@ -99,21 +100,21 @@ impl Port {
     }
 }
 
-/// What was sent to an address, which a client has yet to prove.
+/// A challenge sent to an address that the client has yet to prove.
 #[derive(Debug)]
 pub struct Challenge {
-    /// Where the request came from.
+    /// The source of the request.
     pub address: SocketAddr,
-    /// What the client has to say.
+    /// The value that the client must repeat.
     pub value: u64,
 }
 
 impl Challenge {
-    /// A socket at this address of ours, connected to that one: the kernel gives it what comes from
-    /// there, and nothing else.
+    /// A socket at this local address, connected to the client's: the kernel delivers to it only
+    /// what comes from there.
     ///
     /// # Errors
-    /// If there is no way there.
+    /// If there is no route.
     pub fn socket(&self, local: SocketAddr) -> io::Result<UdpSocket> {
         let socket = udp::at(local)?;
         socket.connect(self.address)?;
@@ -121,16 +122,16 @@ impl Challenge {
     }
 }
 
-/// The client's side: what it has sent.
+/// A request sent by the client.
 pub struct Request<'a> {
     socket: &'a UdpSocket,
-    /// What the server has to be told.
+    /// The nonce to send to the server.
     pub nonce: u64,
 }
 
 impl<'a> Request<'a> {
-    /// Sends one through a socket that is connected to the server. A datagram that cannot be sent is
-    /// like one that is lost.
+    /// Sends a request through a socket that is connected to the server. A datagram that cannot be
+    /// sent is like a lost one.
     #[must_use]
     pub fn send(socket: &'a UdpSocket) -> Self {
         let nonce = unpredictable();
@@ -138,10 +139,10 @@ impl<'a> Request<'a> {
         Self { socket, nonce }
     }
 
-    /// The challenge, if it comes in time.
+    /// The challenge, if it arrives in time.
     ///
     /// # Errors
-    /// If the socket is of no use any more.
+    /// If the socket is unusable.
     pub fn challenge(&self, time: Duration) -> io::Result<Option<u64>> {
         let until = Instant::now() + time;
         while let Some((bytes, length, _)) = next(self.socket, until)? {
@@ -154,7 +155,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The next datagram, or as much of it as tells that it is too long; none until then.
+/// The next datagram, or enough of it to tell that it is too long; none in time.
 fn next(
     socket: &UdpSocket,
     until: Instant,
@@ -163,14 +164,14 @@ fn next(
     let mut bytes = [0; LENGTH + 1];
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        // The kernel takes microseconds, and none of them for ever.
+        // The kernel takes microseconds, and zero means forever.
         if left < Duration::from_micros(1) {
             return Ok(None);
         }
         socket.set_read_timeout(Some(left))?;
         match socket.recv_from(&mut bytes) {
             Ok((length, from)) => return Ok(Some((bytes, length, from))),
-            // The time is over; or it was refused what it sent before.
+            // The time is over, or an earlier datagram was refused.
             Err(why) if [WouldBlock, ConnectionRefused, Interrupted].contains(&why.kind()) => {}
             Err(why) => return Err(why),
         }

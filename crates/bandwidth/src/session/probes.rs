@@ -1,4 +1,4 @@
-//! What a session needs of whoever sends and receives trains.
+//! The interface of a session to whatever sends and receives trains.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use crate::train::{Arrival, Train};
 
-/// What each probe of a session carries, so that others' datagrams are not taken for probes.
+/// The cookie in each probe of a session, which tells it from other datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie(pub u64);
 
 /// Sends and receives trains over a socket.
 pub trait Probes: Send {
-    /// Sends a train to an address; each packet carries the cookie and the train's number. It is
-    /// asked every few milliseconds whether anybody still wants it: the rest is not sent if not.
+    /// Sends a train to an address; each packet carries the cookie and the train's number. Asks
+    /// every few milliseconds whether the train is still wanted, and does not send the rest if not.
     ///
     /// # Errors
-    /// If the socket is of no use any more; packets that the kernel refuses are counted instead.
+    /// If the socket is unusable; packets that the kernel refuses are counted instead.
     fn send(
         &mut self,
         train: &Train,
@@ -27,13 +27,12 @@ pub trait Probes: Send {
         wanted: &mut dyn FnMut() -> bool,
     ) -> io::Result<SentReport>;
 
-    /// What arrives of a train until all of it is there or the deadline has passed, which may be
-    /// moved forward meanwhile; what is in the socket when it passes has arrived in time, whenever it
-    /// is read. Whatever does not carry the cookie and the train's number is left
-    /// aside, and never answered.
+    /// Receives a train until all of it has arrived or the deadline has passed, which may be moved
+    /// forward meanwhile. Packets in the socket at the deadline are in time, whenever they are
+    /// read. Datagrams without the cookie and the train's number are ignored and never answered.
     ///
     /// # Errors
-    /// If the socket is of no use any more.
+    /// If the socket is unusable.
     fn receive(
         &mut self,
         train: &Train,
@@ -43,18 +42,19 @@ pub trait Probes: Send {
     ) -> io::Result<ReceivedReport>;
 }
 
-/// Makes one of a socket, which is connected to the other side and breaks no packets up (their
-/// "don't fragment" is set, and the kernel's own notion of the path does not matter).
+/// Creates the probes of a socket, which is connected to the other side and does not fragment
+/// packets ("don't fragment" is set, and the kernel's own path MTU does not matter).
 pub type Open = dyn Fn(UdpSocket) -> io::Result<Box<dyn Probes>> + Send + Sync;
 
 /// What was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentReport {
-    /// When each packet was given to the kernel, in nanoseconds since a moment of the sender.
+    /// When each packet was given to the kernel, in nanoseconds since a reference time of the
+    /// sender.
     pub sent_ns: Vec<i64>,
-    /// How many the kernel had no room for, or refused.
+    /// The number of packets for which the kernel had no room, or that it refused.
     pub unsent: u32,
-    /// The clock did not go evenly.
+    /// The clock did not run evenly.
     pub clock_trouble: bool,
 }
 
@@ -63,14 +63,14 @@ pub struct SentReport {
 pub struct ReceivedReport {
     /// In the order of arrival, each packet once.
     pub arrived: Vec<Arrival>,
-    /// How many the host has dropped for want of room in the socket.
+    /// The number of packets dropped by the host for lack of room in the socket.
     pub overflowed: u32,
-    /// The clock did not go evenly.
+    /// The clock did not run evenly.
     pub clock_trouble: bool,
 }
 
-/// When to give up waiting for packets. The session moves it forward, from another thread, when
-/// the sender says that all was sent, or is gone: ask again at least every 10 ms.
+/// When to give up waiting for packets. The session moves it forward, from another thread, when the
+/// sender reports that all was sent, or is gone: check it at least every 10 ms.
 #[derive(Debug)]
 pub struct Deadline {
     begin: Instant,
@@ -79,21 +79,21 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// In so much time.
+    /// A deadline this far from now.
     #[must_use]
     pub fn after(time: Duration) -> Self {
         Self { begin: Instant::now(), at: AtomicU64::new(time.as_nanos() as u64) }
     }
 
-    /// How much time is left; zero once it has passed.
+    /// The time left; zero once it has passed.
     #[must_use]
     pub fn left(&self) -> Duration {
-        // Relaxed: nothing but the time itself is told by it.
+        // Relaxed: only the time itself is communicated.
         let at = Duration::from_nanos(self.at.load(Ordering::Relaxed));
         at.saturating_sub(self.begin.elapsed())
     }
 
-    /// Moves it forward to so much time from now; never back.
+    /// Moves it forward to this far from now; never back.
     pub fn hasten(&self, time: Duration) {
         let at = self.begin.elapsed() + time;
         self.at.fetch_min(at.as_nanos() as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Trains over UDP, paced and stamped as precisely as the host can.
+//! Trains over UDP, paced and timestamped as precisely as the host can.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,25 +11,25 @@ use crate::train::receiver::Receiver;
 use crate::train::sender::Sender;
 use crate::train::{Timing, Train};
 
-/// A deadline may be moved forward, and is asked for at least so often.
+/// The maximum interval between checks of a deadline, which may be moved forward.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How a host sends.
+/// A host's way of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Manner {
-    /// What trains are paced by.
+    /// The pacing of trains.
     pub timing: Timing,
-    /// Before all other programs, while a train is sent, where that is allowed.
+    /// Whether to use a real-time priority while a train is sent, if allowed.
     pub realtime: bool,
 }
 
-/// What opens sockets for trains.
+/// A function that opens sockets for trains.
 #[must_use]
 pub fn open(manner: Manner) -> Box<Open> {
     Box::new(move |socket| Ok(Box::new(Sockets::new(socket, manner)?)))
 }
 
-/// A socket that trains go through.
+/// A socket for trains.
 #[derive(Debug)]
 struct Sockets {
     sender: Sender,

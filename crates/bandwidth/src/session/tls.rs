@@ -1,5 +1,5 @@
 //! TLS 1.3 by rustls, with raw public keys (RFC 7250): each side trusts one key of the other, which
-//! both have derived from their token, or which the client was told. There are no certificates.
+//! both have derived from their token, or which was given to the client. There are no certificates.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use super::message::VERSION;
 use super::token::{Fingerprint, Key};
 use super::transport::{Socket, Transport};
 
-/// Protocol and version, by which either side tells another version from its own (ALPN, RFC 7301).
+/// The protocol and version, by which each side recognizes another version (ALPN, RFC 7301).
 #[must_use]
 pub fn protocol() -> Vec<u8> {
     format!("eigentime-bandwidth/{VERSION}").into_bytes()
 }
 
-/// A server with this key, for clients with that one.
+/// The configuration of a server with this key, for clients with that one.
 #[must_use]
 pub fn server(ours: &Key, client: Fingerprint) -> Arc<ServerConfig> {
     let keys = Arc::new(AlwaysResolvesServerRawPublicKeys::new(ours.0.clone()));
@@ -38,13 +38,13 @@ pub fn server(ours: &Key, client: Fingerprint) -> Arc<ServerConfig> {
         .with_client_cert_verifier(Arc::new(OnlyKey::new(client)))
         .with_cert_resolver(keys);
     config.alpn_protocols = vec![protocol()];
-    // Each session proves itself anew.
+    // Each session authenticates again.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Arc::new(config)
 }
 
-/// A client with this key, of the server with that one.
+/// The configuration of a client with this key, for the server with that one.
 #[must_use]
 pub fn client(ours: &Key, server: Fingerprint) -> Arc<ClientConfig> {
     let keys = Arc::new(AlwaysResolvesClientRawPublicKeys::new(ours.0.clone()));
@@ -60,7 +60,7 @@ pub fn client(ours: &Key, server: Fingerprint) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// Trusts one key, wherever it is.
+/// Trusts one key, wherever it is used.
 #[derive(Debug)]
 struct OnlyKey {
     fingerprint: Fingerprint,
@@ -81,7 +81,7 @@ impl OnlyKey {
     }
 }
 
-/// What a verifier of either side does with signatures.
+/// The signature checks common to both verifiers.
 macro_rules! signatures_by_raw_keys {
     () => {
         fn verify_tls12_signature(
@@ -147,9 +147,9 @@ impl ClientCertVerifier for OnlyKey {
 
 /// A TLS connection over a socket with a deadline.
 pub struct Tls {
-    /// The state of it.
+    /// Its state.
     pub connection: Connection,
-    /// What it goes over.
+    /// Its socket.
     pub socket: Socket,
 }
 

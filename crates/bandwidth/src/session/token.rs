@@ -1,4 +1,4 @@
-//! The secret that both hosts know, and the keys by which they know each other.
+//! The secret shared by both hosts, and the keys derived from it.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -22,24 +22,24 @@ use super::error::SessionError;
 /// The shortest token, in bytes.
 pub const SHORTEST: usize = 16;
 
-/// How often PBKDF2 is iterated: whoever connects to a server is shown its public key, and can try
-/// tokens on it for as long as they like. As OWASP's Password Storage Cheat Sheet (2023) has it for
+/// The PBKDF2 iterations: anyone who connects to a server sees its public key, and can test tokens
+/// against it offline. As recommended by OWASP's Password Storage Cheat Sheet (2023) for
 /// HMAC-SHA-256.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(600_000).expect("not zero");
 
-/// PBKDF2's salt: the same on both hosts, which know nothing of each other but the token.
+/// The PBKDF2 salt: the same on both hosts, which share only the token.
 const SALT: &[u8] = b"eigentime bandwidth";
 
-/// What is before the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
+/// The prefix of the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7).
 const ED25519: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
 
-/// A secret that both hosts know, as the two keys that it gives them. It is never sent, and never
+/// A secret shared by both hosts, as the two keys derived from it. It is never sent and never
 /// shown.
 #[derive(Clone)]
 pub struct Token {
     /// The client's key.
     pub client: Key,
-    /// The server's, unless it has one of its own.
+    /// The server's key, unless it has its own.
     pub server: Key,
 }
 
@@ -55,7 +55,7 @@ pub struct ShortToken {
 impl FromStr for Token {
     type Err = ShortToken;
 
-    /// As it is, without white space around it. This takes about a tenth of a second.
+    /// The token without surrounding white space. This takes about a tenth of a second.
     fn from_str(text: &str) -> Result<Self, ShortToken> {
         let bytes = text.trim().as_bytes();
         if bytes.len() < SHORTEST {
@@ -78,10 +78,10 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one, at random: the text of it, to be given to both hosts.
+    /// The text of a new random token for both hosts.
     ///
     /// # Panics
-    /// If the kernel has no random numbers.
+    /// If the kernel provides no random numbers.
     #[must_use]
     pub fn generate() -> String {
         URL_SAFE_NO_PAD.encode(random::<16>())
@@ -91,7 +91,7 @@ impl Token {
 /// Fresh random bytes.
 ///
 /// # Panics
-/// If the kernel has none, which it always has once it is up.
+/// If the kernel provides none, which does not happen once it is up.
 #[must_use]
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -99,7 +99,7 @@ pub fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A private key, and the public one that is shown in place of a certificate (RFC 7250).
+/// A private key, and the public key shown in place of a certificate (RFC 7250).
 #[derive(Clone, Debug)]
 pub struct Key(pub(super) Arc<CertifiedKey>);
 
@@ -121,17 +121,17 @@ impl Key {
         Ok(Self(Arc::new(CertifiedKey::new(public, key))))
     }
 
-    /// Of a PEM file: Ed25519, ECDSA or RSA.
+    /// Reads a key from a PEM file: Ed25519, ECDSA or RSA.
     ///
     /// # Errors
-    /// If there is none in it.
+    /// If the file contains none.
     pub fn read(path: &Path) -> Result<Self, SessionError> {
         let refuse = |why: String| SessionError::KeyFile { path: path.to_owned(), why };
         let key = PrivateKeyDer::from_pem_file(path).map_err(|why| refuse(why.to_string()))?;
         Self::new(&key).map_err(|why| refuse(why.to_string()))
     }
 
-    /// What it is known by.
+    /// The fingerprint of the public key.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.0.cert[0])
@@ -142,11 +142,11 @@ impl Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
-/// What a fingerprint begins with.
+/// The prefix of a fingerprint.
 const SHA: &str = "sha256//";
 
 impl Fingerprint {
-    /// Of the public key that is shown in place of a certificate.
+    /// The fingerprint of a public key shown in place of a certificate.
     pub(super) fn of(public: &CertificateDer<'_>) -> Self {
         let sum = digest(&SHA256, public);
         Self(sum.as_ref().try_into().expect("32 bytes of SHA-256"))
@@ -159,7 +159,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Text that is no fingerprint.
+/// Text that is not a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a fingerprint is {SHA} and 44 characters, as the server prints it")]
 pub struct NoFingerprint;
@@ -185,7 +185,7 @@ mod tests {
             [token.client, token.server].map(|it| it.fingerprint().to_string())
         };
         let token = of("sixteen bytes or more");
-        // As Python's hashlib and OpenSSL derive them: both hosts must come to the same.
+        // As derived by Python's hashlib and OpenSSL: both hosts must get the same.
         assert_eq!(
             token,
             [

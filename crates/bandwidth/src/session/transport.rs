@@ -1,4 +1,4 @@
-//! What frames go over: bytes both ways, none of them later than they may be.
+//! The transport of frames: a byte stream with a deadline.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
-/// What frames go over.
+/// A transport of frames.
 pub trait Transport: Read + Write + Send {
     /// From now on reading and writing fail after this moment, with [`io::ErrorKind::TimedOut`].
     fn set_deadline(&mut self, deadline: Instant);
 
-    /// Whether something has come, or the other side is gone: reading does not wait.
+    /// Whether input has arrived or the other side is gone: reading does not wait.
     fn has_input(&mut self) -> bool;
 }
 
@@ -23,7 +23,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// With this one.
+    /// A socket with this deadline.
     #[must_use]
     pub fn new(stream: TcpStream, deadline: Instant) -> Self {
         Self { stream, deadline }
@@ -31,14 +31,14 @@ impl Socket {
 
     fn left(&self) -> io::Result<Duration> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        // The kernel takes microseconds, and none of them for ever.
+        // The kernel takes microseconds, and zero means forever.
         if left < Duration::from_micros(1) { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
 
-    /// The first byte that comes, which stays to be read; none if the other side is gone.
+    /// The first byte to arrive, which is not consumed; none if the other side is gone.
     ///
     /// # Errors
-    /// If none comes in time.
+    /// If none arrives in time.
     pub fn peek(&self) -> io::Result<Option<u8>> {
         self.stream.set_read_timeout(Some(self.left()?))?;
         let mut byte = [0];
@@ -46,7 +46,7 @@ impl Socket {
     }
 }
 
-/// A socket that was not ready in time says that it would block.
+/// A socket that was not ready in time reports that it would block.
 fn in_time<T>(result: io::Result<T>) -> io::Result<T> {
     result.map_err(|why| match why.kind() {
         io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
@@ -67,8 +67,8 @@ impl Write for Socket {
         in_time(self.stream.write(from))
     }
 
-    /// All records of TLS at once: where a handshake fails, it writes only once, and the alert is last. A
-    /// stream's own would send SIGPIPE where the other side is gone.
+    /// Writes all records of TLS at once: if a handshake fails, it writes only once, and the alert
+    /// is last. A stream's own version would send SIGPIPE if the other side is gone.
     fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
         self.stream.set_write_timeout(Some(self.left()?))?;
         let mut nothing = SendAncillaryBuffer::default();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn writing_to_nobody_fails_without_a_signal() {
-        // SAFETY: that of Rust's runtime is replaced, which ignores the signal.
+        // SAFETY: this replaces the disposition of Rust's runtime, which ignores the signal.
         let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

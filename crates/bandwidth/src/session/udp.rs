@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
-/// A socket at this address that breaks no packets up. Others of the same user may have the same
-/// port: a server has one to which anybody may send, and one besides for its client, which is
-/// connected to it.
+/// A socket at this address that does not fragment packets. Other sockets of the same user may have
+/// the same port: a server has one that receives from anyone, and another that is connected to its
+/// client.
 ///
 /// # Errors
-/// If the address is somebody else's or not of this host.
+/// If the address is used by another user or not local.
 pub fn at(address: SocketAddr) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(ipproto::UDP))?;
@@ -24,8 +24,8 @@ pub fn at(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// The longest IP packet of the route that a connected socket sends by: its interface's, or less
-/// where this host has heard of a router that takes less.
+/// The longest IP packet of a connected socket's route: that of its interface, or less if this host
+/// has learned of a router with a smaller MTU.
 ///
 /// # Errors
 /// If it is not connected.
@@ -38,7 +38,7 @@ pub fn longest_packet(socket: &UdpSocket) -> io::Result<u16> {
     Ok(bytes.try_into().unwrap_or(u16::MAX))
 }
 
-/// An address of IPv4 as such, also where a socket of IPv6 tells it.
+/// An IPv4 address as such, even if reported by an IPv6 socket.
 #[must_use]
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
@@ -47,7 +47,7 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The same address with another port; which interface it belongs to stays.
+/// The same address with another port; its interface (scope) is kept.
 #[must_use]
 pub fn with_port(address: SocketAddr, port: u16) -> SocketAddr {
     match address {

@@ -1,9 +1,9 @@
-//! When the packets of a train leave.
+//! The departure times of a train's packets.
 //!
-//! With [`Timing::Precise`] the processor's counter is read until a packet is due: a wake-up takes
-//! tens of microseconds, in which at 1 Gbit/s several packets are due. Only long gaps are slept
-//! through in part. [`Timing::System`] is what most programs do, and what the precise one is to be
-//! compared with: they read the kernel's clock and sleep by `usleep`.
+//! With [`Timing::Precise`] the processor's counter is polled until a packet is due: a wake-up
+//! takes tens of microseconds, in which several packets are due at 1 Gbit/s. Only long gaps are
+//! partly slept through. [`Timing::System`] is what most programs do, for comparison: it reads the
+//! kernel's clock and sleeps with `usleep`.
 
 use std::hint::spin_loop;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Train;
 
-/// What trains are paced and stamped by.
+/// The clock that paces and timestamps trains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timing {
@@ -26,19 +26,19 @@ pub enum Timing {
     System,
 }
 
-/// Gaps that are at least so long are slept through, but for the end.
+/// Gaps of at least this length are slept through, except for the end.
 const ROOMY: Duration = Duration::from_micros(500);
 
-/// What is not slept of such a gap: wake-ups are seldom later.
+/// The part of such a gap that is spun: wake-ups are seldom later.
 const SPUN: Duration = Duration::from_micros(150);
 
-/// From the beginning of a train to its first packet.
+/// The time from the beginning of a train to its first packet.
 const LEAD: Duration = Duration::from_micros(50);
 
 /// The times at which the packets of one train are due.
 #[derive(Debug)]
 pub enum Pace<'a> {
-    /// By the library.
+    /// With the library.
     Precise {
         /// The clock.
         clock: Clock,
@@ -46,12 +46,12 @@ pub enum Pace<'a> {
         sleeper: &'a mut Sleeper,
         /// When the first packet is due.
         begin: Instant,
-        /// What is sent.
+        /// The train being sent.
         train: Train,
     },
-    /// By the system: a sleep before each packet, however late it is, so that none leave at once.
+    /// With the system: a sleep before each packet, however late it is, so that none leave at once.
     System {
-        /// What is sent.
+        /// The train being sent.
         train: Train,
         /// When the first packet left, in nanoseconds.
         begin_ns: Option<i64>,
@@ -59,7 +59,7 @@ pub enum Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// Of a train that begins now.
+    /// The pace of a train that begins now.
     pub fn begin(timing: Timing, train: Train, sleeper: &'a mut Sleeper) -> Self {
         match timing {
             Timing::Precise => {
@@ -71,7 +71,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Waits until a packet is due, and says when it is, by CLOCK_MONOTONIC, in nanoseconds.
+    /// Waits until a packet is due, and returns when that is on CLOCK_MONOTONIC, in nanoseconds.
     pub fn wait(&mut self, packet: u32) -> i64 {
         match self {
             Self::Precise { clock, sleeper, begin, train } => {
@@ -106,14 +106,14 @@ impl<'a> Pace<'a> {
     }
 }
 
-/// A sleeper for the thread that sends: it may run before all others while a train is sent, if
-/// that is asked for and allowed.
+/// A sleeper for the sending thread, with real-time priority while a train is sent, if requested
+/// and allowed.
 ///
 /// # Panics
-/// Never: the priority is one that exists.
+/// Never: the priority is valid.
 #[must_use]
 pub fn sleeper(realtime: bool) -> Sleeper {
-    /// The middle: above what asks for the least, below what the kernel's own threads have.
+    /// In the middle: above the minimum, below the kernel's own threads.
     const PRIORITY: u8 = 50;
     let policy = Policy { cpu: 1.0, ..Policy::default() };
     let builder = Sleeper::builder().policy(policy);
@@ -176,7 +176,7 @@ mod tests {
                 (times[times.len() - 1] - times[0]) as f64 / length
             })
         };
-        // Others may have the processor meanwhile, but not each time.
+        // Other threads may take the processor meanwhile, but not each time.
         assert!(spans(Timing::Precise).any(|span| span < 1.2), "it never keeps its rate");
         let mut system = spans(Timing::System).take(5);
         assert!(system.all(|span| span > 1.5), "usleep wakes later than after 12 µs");

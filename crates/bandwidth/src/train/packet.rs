@@ -1,6 +1,6 @@
-//! What a probe carries: which session, which train, and which packet of it. The rest is filling.
+//! The contents of a probe: session, train and packet number. The rest is padding.
 
-/// What is before the payload of UDP in an IP packet: the headers of IP without options, and of UDP.
+/// The headers before the UDP payload in an IP packet: IP without options, and UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headers {
     /// IPv4.
@@ -10,13 +10,13 @@ pub enum Headers {
 }
 
 impl Headers {
-    /// Those of packets to an address. One that stands for an IPv4 address in IPv6 is one of IPv4.
+    /// The headers of packets to an address. An IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub fn to(address: std::net::IpAddr) -> Self {
         if address.to_canonical().is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
-    /// How long they are.
+    /// Their length.
     #[must_use]
     pub const fn bytes(self) -> u16 {
         match self {
@@ -29,22 +29,22 @@ impl Headers {
 /// The first bytes of every probe.
 const MAGIC: [u8; 4] = *b"Etbw";
 
-/// What is at the front of a probe's payload.
+/// The fields at the front of a probe's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// A number that only the two sides of a session know.
+    /// A number known only to the two sides of a session.
     pub cookie: u64,
-    /// Which train.
+    /// The train's number.
     pub train: u32,
-    /// Which packet of it, from 0.
+    /// The packet's number in the train, from 0.
     pub packet: u32,
 }
 
 impl Probe {
-    /// How long it is.
+    /// Their length.
     pub const BYTES: usize = 20;
 
-    /// Writes it to the front of a payload, which must have room for it.
+    /// Writes the probe to the front of a payload, which must have room for it.
     pub fn write(&self, payload: &mut [u8]) {
         payload[..4].copy_from_slice(&MAGIC);
         payload[4..12].copy_from_slice(&self.cookie.to_be_bytes());
@@ -52,7 +52,7 @@ impl Probe {
         payload[16..20].copy_from_slice(&self.packet.to_be_bytes());
     }
 
-    /// Reads it; none if it is something else.
+    /// Reads a probe; none if the payload is something else.
     #[must_use]
     pub fn read(payload: &[u8]) -> Option<Self> {
         let rest = payload.strip_prefix(&MAGIC)?;

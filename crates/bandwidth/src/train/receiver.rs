@@ -1,7 +1,7 @@
-//! Receives trains, with the times at which the kernel had the packets.
+//! Receives trains, with the times at which the kernel got the packets.
 //!
-//! The receiver sleeps while packets come and takes them from the socket afterwards: waking it for
-//! each would cost the host, and on the same machine the sender, more than the packet does.
+//! The receiver sleeps while packets arrive and reads them from the socket afterwards: waking it
+//! for each would cost the host, and on the same machine the sender, more than the packet does.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -21,55 +21,55 @@ use rustix::time::{ClockId, clock_gettime};
 use super::packet::Probe;
 use super::{Arrival, Train};
 
-/// The room that is asked for in the socket: half a second at 4 Gbit/s. The kernel grants what
-/// net.core.rmem_max allows, unless the program may exceed it (CAP_NET_ADMIN).
+/// The requested size of the socket buffer: half a second at 4 Gbit/s. The kernel grants up to
+/// net.core.rmem_max, unless the program may exceed it (CAP_NET_ADMIN).
 const ROOM: usize = 256 << 20;
 
-/// What a packet takes of it: its own length twice, and what the kernel writes beside it.
+/// The overhead of a packet in it: a packet takes twice its own length, and the kernel's metadata.
 const BESIDE: usize = 1024;
 
-/// The socket is looked at so often while a train comes, unless it would be full before.
+/// How often the socket is read while a train arrives, unless it would be full earlier.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOK_AT_LEAST: Duration = Duration::from_micros(500);
 
-/// By how much the wall clock, which stamps are of, and the monotonic one may part in a train: what
-/// NTP may steer by at most (500 ppm), and what the reading of both may be off by, in nanoseconds.
+/// How far the wall clock, used for timestamps, and the monotonic clock may diverge during a train:
+/// the maximum slew by NTP (500 ppm), and the error of reading both, in nanoseconds.
 const STEERED: f64 = 0.000_5;
 const APART_NS: i64 = 20_000;
 
-/// How long the kernel may take until it stamps what comes, and how often it is looked whether it does.
+/// How long the kernel may take to start timestamping, and how often that is checked.
 const STAMPS_WITHIN: Duration = Duration::from_secs(2);
 const STAMPS_LOOK: Duration = Duration::from_micros(100);
 
-/// A packet, and when it came: by the network card, if that stamps, and by the kernel.
+/// A packet and its arrival time: by the network card, if it timestamps, and by the kernel.
 #[derive(Clone, Copy, Debug)]
 struct Stamped {
     packet: u32,
     hardware_ns: Option<i64>,
-    /// If that has not stamped it, when it was read.
+    /// `Err` holds the time of reading if the kernel has not timestamped it.
     system_ns: Result<i64, i64>,
 }
 
-/// What has come of a train.
+/// The received part of a train.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// The packets, in the order of their coming, each once.
+    /// The packets in the order of arrival, each once.
     pub arrived: Vec<Arrival>,
-    /// How many the socket had no room for.
+    /// The number of packets for which the socket had no room.
     pub overflowed: u32,
     /// Packets that came twice.
     pub doubled: u32,
-    /// The clock did not go evenly meanwhile.
+    /// The clock did not run evenly meanwhile.
     pub clock_trouble: bool,
-    /// The times are the network card's.
+    /// Whether the times are the network card's.
     pub by_hardware: bool,
 }
 
-/// A socket that stamps what it receives.
+/// A socket that timestamps what it receives.
 #[derive(Debug)]
 pub struct Receiver {
     socket: UdpSocket,
-    /// How many bytes it keeps.
+    /// The size of its buffer in bytes.
     room: usize,
 }
 
@@ -77,7 +77,7 @@ impl Receiver {
     /// Receives from this socket from now on.
     ///
     /// # Errors
-    /// If the system has no stamps.
+    /// If the system has no timestamps.
     pub fn new(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let flags = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
@@ -89,25 +89,26 @@ impl Receiver {
         if setsockopt(&socket, RcvBufForce, &ROOM).is_err() {
             setsockopt(&socket, RcvBuf, &ROOM)?;
         }
-        // The kernel doubles what it is told, for what it writes beside packets.
+        // The kernel doubles the requested size, for its metadata.
         let room = getsockopt(&socket, RcvBuf)?;
         Ok(Self { socket, room })
     }
 
-    /// The socket, to send from.
+    /// The socket, for sending.
     #[must_use]
     pub fn socket(&self) -> &UdpSocket {
         &self.socket
     }
 
-    /// How many packets of this length it keeps.
+    /// The number of packets of this length that fit into the buffer.
     #[must_use]
     pub fn keeps(&self, bytes: u16) -> usize {
         self.room / (2 * usize::from(bytes) + BESIDE)
     }
 
-    /// Receives a train: until all of it is there, or `over` says that no more is to come. That is
-    /// asked again and again how long it may wait for word of it, and is to wait as long.
+    /// Receives a train until all of it has arrived or `over` reports that no more will come.
+    /// `over` is called repeatedly with the time that it may wait for that report, and must wait
+    /// that long.
     ///
     /// # Errors
     /// If the socket cannot receive.
@@ -134,7 +135,7 @@ impl Receiver {
         let passed = (monotonic() - begun) as f64;
         let apart = (wall_ahead() - clocks).abs();
         received.clock_trouble = apart > APART_NS + (passed * STEERED) as i64;
-        // By one clock, all of them.
+        // All of them from one clock.
         let hardware: Option<Vec<i64>> = stamped.iter().map(|it| it.hardware_ns).collect();
         received.by_hardware = hardware.is_some() && !stamped.is_empty();
         received.clock_trouble |=
@@ -147,7 +148,7 @@ impl Receiver {
         Ok(received)
     }
 
-    /// Takes away what nobody waits for any more.
+    /// Discards packets that are no longer awaited.
     ///
     /// # Errors
     /// If the socket cannot receive.
@@ -156,13 +157,13 @@ impl Receiver {
         self.drain(nobody, &mut [], &mut Vec::new()).map(drop)
     }
 
-    /// How many packets the socket had no room for, since it is there.
+    /// The number of packets dropped for lack of room since the socket was created.
     fn dropped(&self) -> io::Result<u32> {
-        /// Where it stands among what the kernel tells (<linux/sock_diag.h>).
+        /// Its index in the kernel's report (<linux/sock_diag.h>).
         const SK_MEMINFO_DROPS: usize = 8;
         let mut told = [0_u32; SK_MEMINFO_DROPS + 1];
         let mut length = size_of_val(&told) as libc::socklen_t;
-        // SAFETY: the kernel writes `length` bytes at most.
+        // SAFETY: the kernel writes at most `length` bytes.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -176,7 +177,7 @@ impl Receiver {
         Ok(told[SK_MEMINFO_DROPS])
     }
 
-    /// Takes what is there, and says how many of them came twice.
+    /// Reads what has arrived, and returns the number of duplicates.
     fn drain(
         &self,
         expected: Probe,
@@ -197,7 +198,7 @@ impl Receiver {
             ) {
                 Ok(message) => message,
                 Err(Errno::EAGAIN) => return Ok(doubled),
-                // What a packet of ours has met on its way.
+                // An ICMP error for a packet of ours.
                 Err(Errno::EINTR | Errno::ECONNREFUSED) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -221,8 +222,8 @@ impl Receiver {
     }
 }
 
-/// Waits until the kernel stamps what comes. It begins to only some time after a socket has asked for that
-/// (`net_enable_timestamp` in net/core/dev.c). Where there is no loopback, it is not waited for.
+/// Waits until the kernel timestamps arrivals. It starts only some time after a socket has asked
+/// for that (`net_enable_timestamp` in net/core/dev.c). Without loopback, this does not wait.
 fn await_stamps(flags: TimestampingFlag) -> io::Result<()> {
     let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) else { return Ok(()) };
     setsockopt(&socket, Timestamping, &flags)?;
@@ -248,7 +249,7 @@ fn await_stamps(flags: TimestampingFlag) -> io::Result<()> {
     Err(io::Error::other("the kernel does not stamp packets"))
 }
 
-/// The stamps among what the kernel tells of a packet.
+/// The timestamps among the control messages of a packet.
 fn stamps_in(mut told: impl Iterator<Item = ControlMessageOwned>) -> Option<Timestamps> {
     told.find_map(|control| match control {
         ControlMessageOwned::ScmTimestampsns(found) => Some(found),
@@ -256,7 +257,7 @@ fn stamps_in(mut told: impl Iterator<Item = ControlMessageOwned>) -> Option<Time
     })
 }
 
-/// A stamp; none where there is none.
+/// A timestamp; none if it is zero.
 fn ns(stamp: TimeSpec) -> Option<i64> {
     Some(stamp.tv_sec() * 1_000_000_000 + stamp.tv_nsec()).filter(|ns| *ns != 0)
 }
@@ -294,7 +295,7 @@ mod tests {
 
     const PROBE: Probe = Probe { cookie: 7, train: 3, packet: 0 };
 
-    /// One that does not give up a train when it is kept from its processor.
+    /// A sender that does not give up a train when it is preempted.
     fn patient() -> Sender {
         Sender::new(Timing::System, false)
     }
@@ -303,7 +304,7 @@ mod tests {
         UdpSocket::bind("127.0.0.1:0").unwrap()
     }
 
-    /// Nobody says that a train is over; what does not come at all is not waited for.
+    /// Never reports that a train is over, and does not wait for packets that do not come.
     fn nobody_says() -> impl FnMut(Duration) -> bool {
         let begun = Instant::now();
         move |wait| {
@@ -371,7 +372,7 @@ mod tests {
         setsockopt(receiver.socket(), RcvBuf, &4096).unwrap();
         let train = Train { packets: 200, bytes: 1000, rate: BitRate::mega(1000.0) };
         patient().send(&sending, to, &train, PROBE, &mut || true).unwrap();
-        // The kernel may take its time to put them there.
+        // The kernel may take some time to queue them.
         let begun = Instant::now();
         let (mut kept, mut dropped) = (0, 0);
         while kept + dropped < 200 && begun.elapsed() < Duration::from_secs(20) {

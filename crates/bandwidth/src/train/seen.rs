@@ -1,5 +1,4 @@
-//! What a trace says: how fast the packets left, how fast they came, and whether the train says
-//! anything of the path at all.
+//! The evaluation of a trace: the sent and the received rate, and whether the train is usable.
 
 use std::fmt;
 
@@ -9,65 +8,65 @@ use serde::{Deserialize, Serialize};
 use super::Trace;
 use crate::units::BitRate;
 
-/// How much faster or slower than asked a train may have left: most of its packets, or on the whole.
+/// The maximum deviation from the requested rate, of most packets or on the whole.
 const OFF_RATE: f64 = 0.02;
 
-/// What part of a train's length a single packet may have left before or behind its time, if all
-/// had left evenly: a sender that was kept from its processor sends the rest in a burst, one that
-/// is slow is so all the time.
+/// The maximum deviation of a single packet from even departure times, as a part of the train's
+/// length: a preempted sender sends the rest in a burst, a slow one is slow all the time.
 const LATE_PART: f64 = 0.05;
 
-/// The least part of a train that is judged by itself, and how many packets it has at least.
+/// The minimum part of a train that is judged by itself, and its minimum number of packets.
 const USABLE_PART: f64 = 0.5;
 const USABLE: usize = 2;
 
-/// What part of a train's length nothing may have arrived in, and how long at least, in nanoseconds,
-/// if what was due then comes at once afterwards; other traffic holds up a train as well, but iperf3
-/// and its like send what is due in one millisecond.
+/// The part of a train's length without arrivals, and its minimum in nanoseconds, that counts as a
+/// stall if the delayed packets then come at once; other traffic also holds up a train, but iperf3
+/// and similar programs send in one millisecond steps.
 const SILENT_PART: f64 = 0.2;
 const SILENT_NS: f64 = 1.5e6;
 
-/// How far apart packets are that come at once, in nanoseconds, and as a part of the gap they were
-/// sent at: they have waited in the receiver. What has waited in the path comes at its rate.
+/// How close together packets are that come at once, in nanoseconds and as a part of the gap they
+/// were sent at: they have waited in the receiver. Those that have waited in the path come at its
+/// rate.
 const AT_ONCE_NS: f64 = 2_000.0;
 const AT_ONCE: f64 = 0.1;
 
-/// How many of them it takes.
+/// The minimum number of them.
 const TOGETHER: usize = 3;
 
-/// What came of a train.
+/// The result of a train.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// How fast its packets left.
+    /// The sent rate.
     pub offered: BitRate,
-    /// How fast they came, by the span between the first and the last that arrived.
+    /// The received rate, over the span between the first and the last arrival.
     pub received: BitRate,
-    /// How many did not come.
+    /// The number of packets lost.
     pub lost: u32,
-    /// How many came after one that was sent later.
+    /// The number of packets that arrived after one sent later.
     pub reordered: u32,
-    /// By how much the last third took longer on its way than the first third, in nanoseconds: a
-    /// queue has grown.
+    /// The increase of the transit time from the first third to the last, in nanoseconds: a queue
+    /// has grown.
     pub delay_growth_ns: f64,
 }
 
-/// Why a train says nothing of the path.
+/// Why a train is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spoiled {
-    /// The sender was kept from its processor.
+    /// The sender was preempted.
     SenderLate,
-    /// It could not keep the rate.
+    /// The sender could not keep the rate.
     SenderSlow,
-    /// The sender's host has refused packets.
+    /// The sender's host refused packets.
     NotSent,
-    /// The receiver's host has dropped packets.
+    /// The receiver's host dropped packets.
     ReceiverFull,
-    /// Nothing came for a while and then much at once.
+    /// Nothing arrived for a while and then much at once.
     Stalled,
-    /// A clock went unevenly.
+    /// A clock ran unevenly.
     Clock,
-    /// Less than two packets came.
+    /// Fewer than two packets arrived.
     Nothing,
 }
 
@@ -86,8 +85,8 @@ impl fmt::Display for Spoiled {
 }
 
 impl Trace {
-    /// The train that had left before the sender was kept from its processor, if that is most of it:
-    /// what came before says as much of the path as a train that was meant to be so short.
+    /// The part of the train sent before the sender was preempted, if that is most of it: it is as
+    /// good as a train intended to be that short.
     #[must_use]
     pub fn on_time(mut self) -> Self {
         let Some(first) = self.sent_ns.first() else { return self };
@@ -106,12 +105,12 @@ impl Trace {
         self
     }
 
-    /// What it says of the path, or why it says nothing.
+    /// Evaluates the train.
     ///
     /// # Errors
-    /// [`Spoiled`], by what the hosts say first, and then by what the packets show.
+    /// [`Spoiled`], first by the hosts' reports, then by the packets.
     pub fn judge(&self) -> Result<Seen, Spoiled> {
-        // It was given up.
+        // The rest was not sent.
         let is_cut = self.sent_ns.len() < self.train.packets as usize;
         let nothing = if is_cut { Spoiled::SenderLate } else { Spoiled::Nothing };
         let seen = self.seen().ok_or(nothing)?;
@@ -132,7 +131,7 @@ impl Trace {
         }
     }
 
-    /// The same, whatever the hosts were doing; none of less than two packets.
+    /// The same, regardless of the hosts; none for fewer than two packets.
     #[must_use]
     pub fn seen(&self) -> Option<Seen> {
         let bytes = f64::from(self.train.bytes);
@@ -158,8 +157,8 @@ impl Trace {
         })
     }
 
-    /// Whether all of it left at another rate, and not only some of it at another time: who cannot
-    /// keep up gets later and later, who is kept from the processor is late from then on.
+    /// Whether the whole train left at another rate, rather than some of it at other times: a slow
+    /// sender gets later and later, a preempted one is late from then on.
     fn is_steadily_off(&self) -> bool {
         let Some(first) = self.sent_ns.first() else { return false };
         let third = self.sent_ns.len() / 3;
@@ -175,8 +174,8 @@ impl Trace {
         grows(early) && grows(late) || grows(-early) && grows(-late)
     }
 
-    /// By how much a packet left before or behind its time at most, in nanoseconds, by the first and
-    /// the last.
+    /// The maximum deviation of a packet from even departure times, in nanoseconds, relative to the
+    /// first and the last.
     fn most_uneven_ns(&self) -> f64 {
         let (Some(first), Some(last)) = (self.sent_ns.first(), self.sent_ns.last()) else {
             return 0.0;
@@ -188,7 +187,7 @@ impl Trace {
         self.sent_ns.iter().enumerate().map(late).fold(0.0, f64::max)
     }
 
-    /// Whether nothing came for a while and then much at once.
+    /// Whether nothing arrived for a while and then much at once.
     fn has_stalled(&self) -> bool {
         let long = (self.train.length_ns() as f64 * SILENT_PART).max(SILENT_NS);
         let short = (self.train.gap_ns() * AT_ONCE).min(AT_ONCE_NS) * (TOGETHER - 1) as f64;
@@ -198,7 +197,7 @@ impl Trace {
             .any(|of| apart(&of[..2]) > long && apart(&of[1..]) < short)
     }
 
-    /// The median delay of the last third of the arrivals less that of the first third.
+    /// The median transit time of the last third of the arrivals less that of the first third.
     fn delay_growth_ns(&self) -> f64 {
         let delay = |it: &super::Arrival| {
             let sent = self.sent_ns.get(it.packet as usize)?;

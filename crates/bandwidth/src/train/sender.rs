@@ -10,28 +10,28 @@ use super::Train;
 use super::pacing::{self, Pace, Timing};
 use super::packet::{Headers, Probe};
 
-/// What part of a train's length a packet may be late before the rest is not sent any more: it would
+/// How late a packet may be, as a part of a train's length, before the rest is abandoned: it would
 /// follow in a burst.
 const GIVEN_UP: f64 = 0.2;
 
-/// The least of that, in nanoseconds: short trains are soon over anyway.
+/// The minimum of that, in nanoseconds: short trains are soon over anyway.
 const GIVEN_UP_NS: f64 = 1_000_000.0;
 
-/// Longer trains have no real-time priority: others are not kept from a processor for longer.
+/// Longer trains do not use real-time priority, which would keep others from a processor for
+/// longer.
 const SHORT: Duration = Duration::from_millis(200);
 
-/// How often it is asked whether a train is still wanted, in nanoseconds of it.
+/// How often to ask whether a train is still wanted, in nanoseconds of it.
 const ASKED_NS: u64 = 5_000_000;
 
-/// What was sent of a train.
+/// The sent part of a train.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// When each packet was given to the kernel, in nanoseconds; those that were given up are not
-    /// there.
+    /// When each packet was given to the kernel, in nanoseconds, without abandoned ones.
     pub sent_ns: Vec<i64>,
-    /// How many the kernel had no room for.
+    /// The number of packets for which the kernel had no room.
     pub refused: u32,
-    /// The clock did not go evenly meanwhile.
+    /// The clock did not run evenly meanwhile.
     pub clock_trouble: bool,
 }
 
@@ -44,18 +44,18 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// One that paces so; with a real-time priority while it sends a train, if that is asked for and
-    /// allowed.
+    /// A sender with this pacing; with a real-time priority while it sends a train, if requested
+    /// and allowed.
     #[must_use]
     pub fn new(timing: Timing, realtime: bool) -> Self {
         Self { timing, realtime, room: Vec::new() }
     }
 
-    /// Sends a train, packet by packet, over a socket that is connected, for as long as it is wanted.
+    /// Sends a train, packet by packet, over a connected socket, for as long as it is wanted.
     ///
     /// # Errors
-    /// If the socket cannot send at all. That the kernel has no room for a packet is no error, and
-    /// is counted.
+    /// If the socket cannot send at all. Packets for which the kernel has no room are not an error,
+    /// and are counted.
     pub fn send(
         &mut self,
         socket: &UdpSocket,
@@ -69,7 +69,7 @@ impl Sender {
         let mut sent =
             Sent { sent_ns: Vec::with_capacity(train.packets as usize), ..Sent::default() };
         let trust = Clock::system().trust();
-        // Given back at the end of the train: it must not keep others from the processor for long.
+        // Dropped at the end of the train: it must not keep others from the processor for long.
         let is_short = train.length_ns() <= SHORT.as_nanos() as u64;
         let mut sleeper = pacing::sleeper(self.realtime && is_short);
         let mut pace = Pace::begin(self.timing, *train, &mut sleeper);
@@ -103,7 +103,8 @@ impl Sender {
     }
 }
 
-/// The kernel has no room for a packet at the moment; or an earlier one was refused on its way.
+/// Whether the kernel has no room for a packet at the moment, or an earlier one was refused on its
+/// way.
 fn is_full(error: &io::Error) -> bool {
     const PASSING: [i32; 4] = [libc::ENOBUFS, libc::EAGAIN, libc::ENOMEM, libc::ECONNREFUSED];
     error.raw_os_error().is_some_and(|code| PASSING.contains(&code))

@@ -1,4 +1,4 @@
-//! What became of a train.
+//! The record of a train.
 
 use super::Train;
 
@@ -7,30 +7,31 @@ use super::Train;
 pub struct Arrival {
     /// Its number in the train, from 0.
     pub packet: u32,
-    /// When, by the receiver's clock, in nanoseconds since a moment of its own.
+    /// The arrival time on the receiver's clock, in nanoseconds since a reference time of its own.
     pub at_ns: i64,
 }
 
-/// What the two hosts have noticed of themselves while a train was under way.
+/// The hosts' observations of themselves while a train was under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Packets that the sender had no room for, or was refused.
+    /// Packets for which the sender had no room, or that it was refused.
     pub unsent: u32,
-    /// Packets that the receiver's host has dropped for want of room in the socket.
+    /// Packets dropped by the receiver's host for lack of room in the socket.
     pub overflowed: u32,
-    /// The clock was not one that goes evenly, at either end.
+    /// A clock did not run evenly, at either end.
     pub clock_trouble: bool,
 }
 
 /// What was sent of a train, and what has arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// What was to be sent.
+    /// The train to be sent.
     pub train: Train,
-    /// When each packet was given to the kernel, in nanoseconds since a moment of the sender.
+    /// When each packet was given to the kernel, in nanoseconds since a reference time of the
+    /// sender.
     pub sent_ns: Vec<i64>,
-    /// What has arrived, in the order of arrival, each packet once.
+    /// The arrivals in order, each packet once.
     pub arrived: Vec<Arrival>,
-    /// What the hosts say of themselves.
+    /// The hosts' observations.
     pub host: Host,
 }

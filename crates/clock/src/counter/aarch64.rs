@@ -1,9 +1,9 @@
 use core::arch::asm;
 
-/// What the kernel calls this counter in `current_clocksource`.
+/// The kernel's name for this counter in `current_clocksource`.
 pub const CLOCKSOURCE: &str = "arch_sys_counter";
 
-/// The virtual counter, as the processor comes to it.
+/// The virtual counter, unordered.
 #[inline(always)]
 pub fn read() -> u64 {
     let ticks: u64;
@@ -14,12 +14,12 @@ pub fn read() -> u64 {
     ticks
 }
 
-/// The virtual counter after all that came before, in the way of the kernel's
-/// `__arch_counter_get_cntvct` (arch/arm64/include/asm/arch_timer.h).
+/// The virtual counter, read after everything before it, as the kernel's
+/// `__arch_counter_get_cntvct` does (arch/arm64/include/asm/arch_timer.h).
 #[inline(always)]
 pub fn read_ordered() -> u64 {
     let ticks: u64;
-    // SAFETY: as for `read`. The compiler moves no access to memory across, for the block is not
+    // SAFETY: as for `read`. The compiler moves no memory access across the block because it is not
     // marked `nomem`.
     unsafe {
         asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nostack, preserves_flags));
@@ -27,7 +27,7 @@ pub fn read_ordered() -> u64 {
     ticks
 }
 
-/// Whether the counter always runs, and at one rate: the architecture demands it.
+/// Whether the counter always runs, at a constant rate: the architecture requires it.
 pub const fn is_invariant() -> bool {
     true
 }

@@ -1,8 +1,8 @@
-//! The processor's counter itself, which [`Clock`](crate::Clock) makes time of: the only part that
-//! differs between architectures.
+//! The processor's counter, on which [`Clock`](crate::Clock) is built: the only
+//! architecture-specific part.
 //!
-//! It is read whether or not the kernel keeps time by it. Use the clock, unless the counter is
-//! what you want to know about, or what is to be timed are a few instructions.
+//! It can be read whether or not the kernel uses it as its clocksource. Prefer the clock, except to
+//! examine the counter itself or to time a few instructions.
 
 #[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]

@@ -1,8 +1,8 @@
-//! How fast the counter goes by the host's time.
+//! The counter's rate in the host's time.
 //!
-//! It is the host's wherever a program runs: neither a time namespace nor a timeline changes it. In
-//! a timeline, where CLOCK_MONOTONIC may go at a rate of its own or not at all, it is compared with
-//! the processor time of the thread, which is the host's there, too.
+//! The counter always follows the host's time: neither a time namespace nor a timeline changes it.
+//! In a timeline, where CLOCK_MONOTONIC may have another rate or be frozen, the counter is compared
+//! with the thread's processor time, which is the host's there too.
 
 use std::fmt;
 
@@ -12,41 +12,41 @@ use super::read;
 use crate::kernel::{self, Sample};
 use crate::verdict::timeline;
 
-/// How long the two are compared, in nanoseconds of the clock: 40 ns, which a comparison may be off
-/// by, are 2 ppm of it.
+/// The comparison window, in nanoseconds of the clock: a comparison error of 40 ns is 2 ppm of it.
 const WINDOW: u64 = 20_000_000;
 
-/// In a timeline the window is divided, and the parts count in which the thread was not kept from
-/// the processor: they are shorter than the time for which the scheduler lets a thread run.
+/// In a timeline the window is divided, and only parts without preemption count: each is shorter
+/// than a scheduler time slice.
 const PARTS: u64 = 200;
 
-/// By how much the rates of such parts differ: the comparisons at their ends are off by 0.04 % of
-/// them, and an interrupt takes longer than the rest.
+/// The spread allowed between the rates of such parts: the comparisons at their ends are off by
+/// 0.04 % of a part, and an interrupt takes longer than the rest.
 const EVEN: f64 = 1.005;
 
-/// How many turns the counter is spun for between two looks at the clock, and how many looks it
-/// takes, by far, for a clock that goes: a second's worth.
+/// Spins of the counter between two clock readings, and the number of readings after which the
+/// clock is considered stopped (about a second).
 const TURNS: u32 = 1000;
 const PATIENCE: u32 = 100_000;
 
-/// By how much the counter and the kernel's clock may part. NTP steers by at most 500 ppm; a counter
-/// that follows the frequency of its processor, or a machine that was suspended, is off by far more.
+/// The relative divergence allowed between the counter and the kernel's clock. NTP steers by at
+/// most 500 ppm; a counter that follows the processor frequency, or a machine that was suspended,
+/// is off by far more.
 const APART: f64 = 0.01;
 
-/// The rate, once measured.
+/// A measured rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     ticks_per_ns: f64,
-    /// When that was; none in a timeline, where there is nothing to compare with later.
+    /// When it was measured; none in a timeline, where there is nothing to compare with later.
     since: Option<Sample>,
 }
 
-/// Counter and kernel's clock did not go together.
+/// The counter and the kernel's clock diverged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parted {
-    /// How much time has passed, by the counter, in nanoseconds.
+    /// The elapsed time according to the counter, in nanoseconds.
     pub by_counter: f64,
-    /// And by CLOCK_MONOTONIC.
+    /// The elapsed time according to CLOCK_MONOTONIC, in nanoseconds.
     pub by_clock: f64,
 }
 
@@ -65,13 +65,13 @@ impl fmt::Display for Parted {
 impl std::error::Error for Parted {}
 
 impl Rate {
-    /// Measures it, in 20 ms of the processor. None if the clock stands still.
+    /// Measures the rate, using 20 ms of processor time. None if the clock is stopped.
     pub fn measure() -> Option<Self> {
         timeline::look();
         if timeline::is_here() { Self::by_processor_time() } else { Self::by_clock(WINDOW) }
     }
 
-    /// By CLOCK_MONOTONIC.
+    /// Measures against CLOCK_MONOTONIC.
     fn by_clock(window: u64) -> Option<Self> {
         let first = kernel::compare(ClockId::Monotonic);
         let last = later(ClockId::Monotonic, first, window)?;
@@ -80,7 +80,8 @@ impl Rate {
         Some(Self { ticks_per_ns, since: Some(last) })
     }
 
-    /// Time off the processor makes ticks without processor time: parts that have any are left out.
+    /// Measures against processor time. Time off the processor adds ticks without processor time,
+    /// so parts that contain any are discarded.
     fn by_processor_time() -> Option<Self> {
         let mut sample = kernel::compare(ClockId::ThreadCPUTime);
         let mut parts = Vec::new();
@@ -96,21 +97,21 @@ impl Rate {
         Some(Self { ticks_per_ns: rate(&total), since: None })
     }
 
-    /// Ticks in a nanosecond.
+    /// Ticks per nanosecond.
     pub fn ticks_per_ns(&self) -> f64 {
         self.ticks_per_ns
     }
 
-    /// Whether the counter has gone with the kernel's clock since the rate was measured.
+    /// Checks that the counter has kept pace with the kernel's clock since the rate was measured.
     ///
     /// # Errors
-    /// If not: what is measured in ticks is worth nothing then.
+    /// If it has not: measurements in ticks are then worthless.
     pub fn check(&self) -> Result<(), Parted> {
         let Some(since) = self.since else { return Ok(()) };
         let now = kernel::compare(ClockId::Monotonic);
         let by_counter = now.ticks.wrapping_sub(since.ticks) as f64 / self.ticks_per_ns;
         let by_clock = now.nanos.saturating_sub(since.nanos) as f64;
-        // What the two comparisons can be off by.
+        // The combined error of the two comparisons.
         let blurred = 2.0 * (now.half_width + since.half_width) as f64 / self.ticks_per_ns;
         if (by_counter - by_clock).abs() <= by_clock * APART + blurred {
             return Ok(());
@@ -119,10 +120,10 @@ impl Rate {
     }
 }
 
-/// Counter and clock, a window of the clock later.
+/// The counter and the clock one window later.
 fn later(clock: ClockId, first: Sample, window: u64) -> Option<Sample> {
     for _ in 0..PATIENCE {
-        // Busy, for there are counters that rest with their processor.
+        // Busy, because some counters stop when their processor idles.
         for _ in 0..TURNS {
             std::hint::black_box(read());
         }
@@ -160,7 +161,8 @@ mod tests {
         assert!(parted.by_counter < parted.by_clock * 0.75, "{parted:?}");
     }
 
-    /// Also where other threads want the processor: no part of ten milliseconds is whole then.
+    /// Holds even if other threads compete for the processor: then no part of ten milliseconds is
+    /// uninterrupted.
     #[test]
     fn processor_time_is_a_reference_too() {
         let by_clock = Rate::by_clock(WINDOW).expect("it goes").ticks_per_ns();

@@ -3,15 +3,15 @@ use std::io::{ErrorKind, Write};
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// No wait at all for a processor that wakes, in microseconds.
+/// No wake-up latency allowed, in microseconds.
 const AT_ONCE: i32 = 0;
-/// What the kernel allows where nobody asks for less, in microseconds:
+/// The kernel's limit if no process requests a lower one, in microseconds:
 /// PM_QOS_CPU_LATENCY_DEFAULT_VALUE of linux/pm_qos.h.
 const WHATEVER: i32 = 2_000_000_000;
 
-/// Keeps all processors out of idle states from which they wake late: for as long as the file is
-/// open, which the kernel's Documentation/power/pm_qos_interface.rst describes. It is held also
-/// while a forked child has the file, until that drops it, executes another program or ends.
+/// Keeps all processors out of idle states with a high exit latency for as long as the file is open
+/// (Documentation/power/pm_qos_interface.rst in the kernel). A forked child that inherits the file
+/// holds it too, until it drops it, executes another program or ends.
 #[derive(Debug)]
 pub struct LatencyHold {
     file: File,
@@ -19,10 +19,10 @@ pub struct LatencyHold {
 }
 
 impl LatencyHold {
-    /// Asks for it, from now on.
+    /// Makes the request, effective immediately.
     ///
     /// # Errors
-    /// If the device cannot be written to: why, and what would help.
+    /// If the device cannot be written to: the reason, and a remedy.
     pub fn take() -> Result<Self, String> {
         let file = OpenOptions::new().write(true).open(DEVICE).map_err(|error| {
             let help = match error.kind() {
@@ -37,18 +37,18 @@ impl LatencyHold {
         Ok(hold)
     }
 
-    /// Asks for it again after [`LatencyHold::relax`].
+    /// Renews the request after [`LatencyHold::relax`].
     ///
     /// # Errors
-    /// If the kernel does not take it.
+    /// If the kernel does not accept it.
     pub fn hold(&mut self) -> std::io::Result<()> {
         self.ask(AT_ONCE, true)
     }
 
-    /// Asks for nothing for a while, without closing the device.
+    /// Suspends the request without closing the device.
     ///
     /// # Errors
-    /// If the kernel does not take it.
+    /// If the kernel does not accept it.
     pub fn relax(&mut self) -> std::io::Result<()> {
         self.ask(WHATEVER, false)
     }
@@ -68,7 +68,8 @@ mod tests {
 
     use super::*;
 
-    /// What the kernel allows at present: others may ask for less at the same time, never more.
+    /// The kernel's current limit: other processes may request a lower one at the same time, never
+    /// a higher one.
     fn allowed() -> i32 {
         let mut bytes = [0; 4];
         File::open(DEVICE).unwrap().read_exact(&mut bytes).unwrap();

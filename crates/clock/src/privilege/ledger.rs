@@ -2,8 +2,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::owner::Owner;
 
-/// What threads had before they took something, as long as it is not given back: so that it can
-/// be given back in any order.
+/// The previous settings of threads, kept until they are restored, so that they can be restored in
+/// any order.
 pub struct Ledger<T>(Mutex<Entries<T>>);
 
 struct Entries<T> {
@@ -22,7 +22,7 @@ impl<T: Copy> Ledger<T> {
         Self(Mutex::new(Entries { next: 0, entries: Vec::new() }))
     }
 
-    /// Notes what the calling thread had; the number is for [`Ledger::leave`].
+    /// Records the calling thread's setting; the number is for [`Ledger::leave`].
     pub fn enter(&self, before: T) -> u64 {
         let mut ledger = self.lock();
         let number = ledger.next;
@@ -31,8 +31,8 @@ impl<T: Copy> Ledger<T> {
         number
     }
 
-    /// To whom what is to be given back. Nobody if the same thread has taken another since,
-    /// which it keeps: what this one would have given back, that one will.
+    /// The thread and the setting to restore. None if the same thread has changed it again since:
+    /// that entry then inherits this one's setting to restore.
     pub fn leave(&self, number: u64) -> Option<(Owner, T)> {
         let mut ledger = self.lock();
         let place = ledger.entries.iter().position(|entry| entry.number == number)?;

@@ -6,27 +6,27 @@ use rustix::param::page_size;
 
 /// Keeps some of the process's memory from being paged out.
 ///
-/// Not all of it, as mlockall(2) would, which is for the whole process and cannot be given back
-/// without taking away what the program has locked itself: only pages that hold nothing else, so
-/// that unlocking them is nobody's loss. What they hold at the edges, and the program's text, is
-/// read at each deadline, and so the last to be paged out.
+/// Not all of it, as mlockall(2) would, which affects the whole process and cannot be undone
+/// without unlocking memory that the program has locked itself. Only pages that hold nothing else
+/// are locked, so unlocking them affects nothing else. The partial pages at the edges and the
+/// program's text are read at each deadline and so are the last to be paged out.
 #[derive(Debug)]
 pub struct MemoryLock {
     locked: Vec<(usize, usize)>,
 }
 
-/// A stretch of memory: where it begins and how many bytes it has.
+/// A stretch of memory: its address and length in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     begin: usize,
     length: usize,
 }
 
-/// So much of the stack is there from the beginning: what a short callback needs.
+/// The part of the stack present from the beginning, in bytes: enough for a short callback.
 const WARM: usize = 64 * 1024;
 
 impl Stretch {
-    /// What these lie in.
+    /// The memory of these items.
     pub fn of<T>(items: *const T, capacity: usize) -> Self {
         Self { begin: items as usize, length: capacity * size_of::<T>() }
     }
@@ -34,13 +34,13 @@ impl Stretch {
     /// The stack of the calling thread.
     ///
     /// # Errors
-    /// If the system does not say.
+    /// If the system does not report it.
     pub fn stack() -> io::Result<Self> {
         let mut attributes = MaybeUninit::uninit();
         let mut begin = std::ptr::null_mut();
         let mut length = 0;
-        // SAFETY: `pthread_getattr_np` fills in the attributes of the calling thread, unless it
-        // fails; they are read, and then given back, once.
+        // SAFETY: `pthread_getattr_np` fills in the attributes of the calling thread unless it
+        // fails; they are read, then destroyed once.
         let failed = unsafe {
             let failed = libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr());
             if failed == 0 {
@@ -65,15 +65,15 @@ impl Stretch {
 }
 
 impl MemoryLock {
-    /// Locks the whole pages of these, all of which have to be the caller's own for as long as it
-    /// has the lock. Pages that are not there yet come when they are first touched, and stay.
+    /// Locks the whole pages of these stretches, which must belong to the caller alone for as long
+    /// as it has the lock. Pages that are not present yet are locked when first touched.
     ///
     /// # Errors
-    /// If it is not allowed so much: why, and what would help.
+    /// If the limit does not allow it: the reason, and a remedy.
     pub fn take(stretches: &[Stretch]) -> Result<Self, String> {
         let mut lock = Self { locked: Vec::with_capacity(stretches.len()) };
         for (begin, length) in stretches.iter().filter_map(|stretch| stretch.pages()) {
-            // SAFETY: locking changes nothing about what the memory holds.
+            // SAFETY: locking does not change the contents of memory.
             let locked = unsafe { mlock_with(begin as *mut _, length, MlockFlags::ONFAULT) };
             locked.map_err(|error| {
                 format!(
@@ -86,7 +86,7 @@ impl MemoryLock {
         Ok(lock)
     }
 
-    /// Touches what the stack will need, so that it is there.
+    /// Touches the part of the stack that will be needed, to make it present.
     #[inline(never)]
     pub fn warm_stack() {
         std::hint::black_box(&mut [0u8; WARM]);
@@ -96,8 +96,8 @@ impl MemoryLock {
 impl Drop for MemoryLock {
     fn drop(&mut self) {
         for (begin, length) in &self.locked {
-            // SAFETY: unlocking changes nothing about what the memory holds. It fails if the
-            // memory is gone, and the lock with it.
+            // SAFETY: unlocking does not change the contents of memory. It fails if the memory is
+            // gone, and the lock with it.
             let _ = unsafe { munlock(*begin as *mut _, *length) };
         }
     }
@@ -107,7 +107,7 @@ impl Drop for MemoryLock {
 mod tests {
     use super::*;
 
-    /// How much of the memory around an address is locked, in KiB.
+    /// The locked memory around an address, in KiB.
     fn locked(address: usize) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut within = false;

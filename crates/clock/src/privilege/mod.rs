@@ -1,5 +1,5 @@
-//! What a thread can ask the system for so as to be on time. Each is a value: dropping it gives
-//! back what was there before, unless somebody else has changed it since.
+//! Privileges that a thread can request from the system in order to be on time. Each is a value:
+//! dropping it restores the previous setting, unless it was changed by someone else since.
 
 mod latency;
 mod ledger;

@@ -3,8 +3,8 @@ use std::fs;
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
 
-/// The thread that was given something. It is told apart from one that has the same number
-/// later on, and from what a fork has made of it.
+/// The thread that holds a privilege, distinguished from a later thread with the same id and from
+/// its copy in a forked child.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Owner {
     process: Pid,
@@ -19,8 +19,8 @@ impl Owner {
         Self { process: getpid(), thread, started: started(thread) }
     }
 
-    /// The thread to which that is to be given back: the same one, wherever this is called; in
-    /// a child that was forked since, the caller, who has inherited it. None if it has ended.
+    /// The thread whose setting is to be restored: the same one, wherever this is called; in a
+    /// child forked since, the caller, who inherited it. None if it has ended.
     pub fn now(&self) -> Option<Pid> {
         if getpid() != self.process {
             return Some(gettid());
@@ -30,13 +30,13 @@ impl Owner {
     }
 }
 
-/// When a thread of this process has started, in clock ticks since boot. None if there is no such
-/// thread, or it has ended and only its parent has not looked yet.
+/// When a thread of this process started, in clock ticks since boot. None if there is no such
+/// thread, or it has ended and is only waiting to be reaped.
 fn started(thread: Pid) -> Option<u64> {
     let (process, number) = (getpid().as_raw_nonzero(), thread.as_raw_nonzero());
     let stat = fs::read_to_string(format!("/proc/{process}/task/{number}/stat")).ok()?;
-    // The second field is the program's name in parentheses, which can hold anything. Field 22 is
-    // the start: see proc_pid_stat(5).
+    // The second field is the program name in parentheses, which can contain anything. Field 22 is
+    // the start time: see proc_pid_stat(5).
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let started = fields.nth(18)?.parse().ok()?;

@@ -13,10 +13,10 @@ pub struct Pin {
 static LEDGER: Ledger<CpuSet> = Ledger::new();
 
 impl Pin {
-    /// Puts the calling thread on this processor.
+    /// Pins the calling thread to this processor.
     ///
     /// # Errors
-    /// If it cannot run there: why, and what would help.
+    /// If it cannot run there: the reason, and a remedy.
     pub fn take(cpu: usize) -> Result<Self, String> {
         let before = sched_getaffinity(None)
             .map_err(|error| format!("the present processors of the thread: {error}"))?;
@@ -41,7 +41,7 @@ impl Drop for Pin {
         let Some((owner, before)) = LEDGER.leave(self.number) else { return };
         let Some(thread) = owner.now() else { return };
         if sched_getaffinity(Some(thread)) == Ok(self.taken) {
-            // It fails if these processors have gone since: then there is nothing to go back to.
+            // It fails if these processors are gone: then there is nothing to restore.
             let _ = sched_setaffinity(Some(thread), &before);
         }
     }

@@ -4,10 +4,11 @@ use rustix::process::{Pid, Resource, getrlimit};
 
 use super::ledger::Ledger;
 
-/// Makes the thread that took it a real-time one (SCHED_FIFO), which runs before all others.
+/// Makes the thread that took it a real-time thread (SCHED_FIFO), which runs before all ordinary
+/// ones.
 ///
-/// What it forks is an ordinary process where that can be arranged (SCHED_FLAG_RESET_ON_FORK):
-/// with CAP_SYS_NICE, without which the flag could not be taken back. The kernel stops all
+/// Its forked children are ordinary processes where possible (SCHED_FLAG_RESET_ON_FORK): with
+/// CAP_SYS_NICE, without which the flag could not be cleared again. The kernel throttles all
 /// real-time threads of a processor for the rest of each second of which they have used 0.95
 /// (sched_rt_runtime_us).
 #[derive(Debug)]
@@ -38,22 +39,22 @@ struct Attributes {
 const SIZE: u32 = size_of::<Attributes>() as u32;
 const FIFO: u32 = libc::SCHED_FIFO as u32;
 const RESET_ON_FORK: u64 = 1;
-/// SCHED_OTHER, SCHED_BATCH and SCHED_IDLE, which any thread can go back to.
+/// SCHED_OTHER, SCHED_BATCH and SCHED_IDLE, to which any thread can return.
 const ORDINARY: [u32; 3] = [0, 3, 5];
 const DEADLINE: u32 = 6;
 
 impl Realtime {
-    /// Makes the calling thread a real-time one, of a priority from 1 to 99.
+    /// Makes the calling thread a real-time thread with a priority from 1 to 99.
     ///
     /// # Errors
-    /// If the kernel does not allow it: why, and what would help.
+    /// If the kernel does not allow it: the reason, and a remedy.
     pub fn take(priority: u8) -> Result<Self, String> {
         let before = Attributes::of(None).map_err(|error| format!("sched_getattr: {error}"))?;
         if before.policy == DEADLINE {
             return Err("the thread has SCHED_DEADLINE, which goes before it: keep that".into());
         }
         let limit = getrlimit(Resource::Rtprio).current.unwrap_or(u64::MAX);
-        // Beyond the limit only CAP_SYS_NICE grants it, and with that the flag can be taken back.
+        // Beyond the limit only CAP_SYS_NICE allows it, and then the flag can be cleared.
         let capable = limit < priority.into() && ORDINARY.contains(&before.policy);
         let taken = Attributes {
             size: SIZE,
@@ -80,8 +81,8 @@ impl Drop for Realtime {
         let Some(thread) = owner.now() else { return };
         let Ok(found) = Attributes::of(Some(thread)) else { return };
         if (found.policy, found.priority) == (self.taken.policy, self.taken.priority) {
-            // The way back is free but for the flag: without the capability, which may have been
-            // laid down since, it stays. It has no effect on an ordinary thread.
+            // Any thread can return, except for the flag: without the capability, which may have
+            // been dropped since, it stays. It has no effect on an ordinary thread.
             if before.give(Some(thread)).is_err() {
                 let flags = before.flags | RESET_ON_FORK;
                 // This fails only if the thread has just ended.

@@ -1,18 +1,18 @@
 use std::fmt;
 
-/// Something that was asked for so as to be on time.
+/// A privilege requested in order to be on time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Wish {
-    /// To run as a real-time thread (SCHED_FIFO) of this priority.
+    /// Run as a real-time thread (SCHED_FIFO) with this priority.
     Realtime(u8),
-    /// That no processor enters an idle state from which it wakes late.
+    /// Keep processors out of idle states with a high exit latency.
     HoldLatency,
-    /// To stay on this processor.
+    /// Stay on this processor.
     Pin(usize),
-    /// To wait for a timerfd, which no timer slack delays.
+    /// Wait for a timerfd, which no timer slack delays.
     Timerfd,
-    /// That the stack of the thread and what it works with are not paged out.
+    /// Keep the thread's stack and working data from being paged out.
     LockMemory,
 }
 
@@ -28,12 +28,12 @@ impl fmt::Display for Wish {
     }
 }
 
-/// A wish that was not granted: all works without it, but less precisely.
+/// A request that was not granted: everything works without it, but less precisely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Degradation {
-    /// What was asked for.
+    /// What was requested.
     pub what: Wish,
-    /// What stands in the way, and what would help.
+    /// The reason, and a remedy.
     pub why: String,
 }
 

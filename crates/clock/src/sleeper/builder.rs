@@ -3,7 +3,7 @@ use super::{Degradation, Error, Guard, KernelWait, Policy, Sleeper, Statistics, 
 use crate::Clock;
 use crate::privilege::{LatencyHold, Pin, Realtime};
 
-/// What a sleeper is to be: see [`Sleeper::builder`].
+/// The configuration of a sleeper: see [`Sleeper::builder`].
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is asked for before it is built"]
 pub struct Builder {
@@ -16,30 +16,30 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// How punctual sleeps are to be, and what that may cost.
+    /// Sets how punctual sleeps should be and what that may cost.
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
 
-    /// The clock that targets are of. With [a mock](Clock::mock) a sleep takes no time: it moves
-    /// the mock to the target, unless that is past it, and returns.
+    /// Sets the clock of targets. With [a mock](Clock::mock) a sleep takes no time: it moves the
+    /// mock to the target, unless the mock is past it, and returns.
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// What to wait with in the kernel.
+    /// Sets the mechanism for waiting in the kernel.
     pub fn kernel_wait(self, kernel_wait: KernelWait) -> Self {
         Self { kernel_wait, ..self }
     }
 
-    /// Makes the thread that builds it a real-time one (SCHED_FIFO) of this priority, from 1 to
-    /// 99: it then runs before all ordinary threads, also while it is not sleeping.
+    /// Makes the thread that builds it a real-time thread (SCHED_FIFO) with this priority, from 1
+    /// to 99: it then runs before all ordinary threads, also while it is not sleeping.
     pub fn realtime(self, priority: u8) -> Self {
         Self { realtime: Some(priority), ..self }
     }
 
-    /// Keeps all processors out of the idle states from which they wake late, at the price of the
-    /// power that those save (/dev/cpu_dma_latency).
+    /// Keeps all processors out of idle states with a high exit latency (/dev/cpu_dma_latency), at
+    /// the cost of the power that those save.
     pub fn hold_latency(self) -> Self {
         Self { hold_latency: true, ..self }
     }
@@ -49,11 +49,11 @@ impl Builder {
         Self { pin: Some(cpu), ..self }
     }
 
-    /// Makes the sleeper, and asks for what it is to have: what is not granted is in
+    /// Builds the sleeper and requests its privileges; refusals are listed in
     /// [`Sleeper::degradation`].
     ///
     /// # Errors
-    /// If what was asked for is impossible anywhere.
+    /// If a request is invalid on any system.
     pub fn build(self) -> Result<Sleeper, Error> {
         if let Some(priority) = self.realtime.filter(|priority| !(1..=99).contains(priority)) {
             return Err(Error::Priority(priority));
@@ -76,7 +76,7 @@ impl Builder {
             .hold_latency
             .then(|| note(&mut lost, Wish::HoldLatency, LatencyHold::take()))
             .flatten();
-        // Last, so that nothing of the above is done with this priority.
+        // Last, so that none of the above runs with this priority.
         let realtime = self.realtime.and_then(|priority| {
             note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
         });

@@ -2,36 +2,35 @@ use super::Policy;
 use super::histogram::Histogram;
 use crate::Instant;
 
-/// What a thread has seen of the kernel's punctuality, from which follows how long before the
-/// target the kernel is to wake it.
+/// What a thread has learned about the kernel's punctuality, from which follows how long before the
+/// target the kernel should wake it.
 ///
-/// A plain value of fixed size (about 7 KB) that needs no memory, lock or destructor: it can be
-/// in a constant, in thread-local storage, and used in a signal handler.
+/// A plain value of fixed size (about 7 KB) that needs no memory, lock or destructor: it can be a
+/// constant, live in thread-local storage, and be used in a signal handler.
 ///
-/// Latencies are kept apart by the length of the sleep, in powers of two, since a processor that
-/// idles for longer falls into deeper sleep; each sample weighs less than the next, and after a
-/// thousand is forgotten. The guard is what would have been enough for the asked share of them;
-/// but no more than what can be spun on average, no more than what has been saved up of that,
-/// and no more than the longest that is wanted.
+/// Latencies are kept by the length of the sleep, in powers of two, since a processor that idles
+/// longer enters deeper idle states. Each sample weighs less than the next and is forgotten after a
+/// thousand. The guard is the one that would have sufficed for the requested share of them, limited
+/// by what may be spun on average, by what has been saved up of that, and by the maximum guard.
 #[derive(Clone, Debug)]
 pub struct Guard {
     classes: [Class; CLASSES],
-    /// What may be spun, in nanoseconds. The first sleep has half of what can be saved up, which
-    /// is not known before its policy.
+    /// The spinning credit, in nanoseconds. The first sleep has half of the maximum, which depends
+    /// on its policy.
     credit: Option<f64>,
-    /// When the last sleep has ended.
+    /// When the last sleep ended.
     woke: Option<Instant>,
 }
 
-/// What is known of sleeps of about one length.
+/// What is known about sleeps of about one length.
 #[derive(Clone, Debug)]
 struct Class {
     latencies: Histogram,
-    /// How many sleeps in a row were spun altogether.
+    /// The number of consecutive sleeps that were spun completely.
     spins: u32,
-    /// After so many of them one is left to the kernel.
+    /// After this many of them one is left to the kernel.
     patience: u32,
-    /// The present one is that.
+    /// Whether the current sleep is that one.
     exploring: bool,
 }
 
@@ -41,25 +40,25 @@ const SHORTEST: u32 = 15;
 const LONGEST: u32 = 24;
 const CLASSES: usize = (LONGEST - SHORTEST + 2) as usize;
 
-/// What is supposed before the first sample: a timer without slack of an ordinary thread wakes
-/// it in 20 to 50 µs.
+/// The assumed latency before the first sample: a timer without slack wakes an ordinary thread in
+/// 20 to 50 µs.
 const SUPPOSED: u64 = 40_000;
-/// So many samples the supposition is worth, and what one class learns from the next.
+/// The weight in samples of the assumption, and of what one class learns from the next.
 const SUPPOSED_SAMPLES: f32 = 4.0;
-/// What the kernel may be later by than it was of late: of the guard, and in nanoseconds.
+/// The margin for later wake-ups than recently seen: as a divisor of the guard, and in nanoseconds.
 const MARGIN_SHARE: u64 = 8;
 const MARGIN: u64 = 1_000;
-/// The kernel is not asked to wait for less, in nanoseconds.
+/// The shortest wait left to the kernel, in nanoseconds.
 const WORTHWHILE: u64 = 3_000;
-/// After so many sleeps that were spun altogether, one is left to the kernel to see whether it has
-/// become better: rare enough for the 99th percentile not to show it. The next comes twice as
-/// soon after a success, and half as soon after a failure, within these bounds.
+/// After this many completely spun sleeps, one is left to the kernel to see whether it has
+/// improved: rare enough for the 99th percentile not to show it. The interval halves after a
+/// success and doubles after a failure, within these bounds.
 const PATIENCE: u32 = 256;
 const LEAST_PATIENCE: u32 = 4;
 const MOST_PATIENCE: u32 = 4_096;
 
 impl Guard {
-    /// Nothing is known yet.
+    /// The initial state.
     #[must_use]
     pub const fn new() -> Self {
         const NOTHING: Class =
@@ -67,14 +66,14 @@ impl Guard {
         Self { classes: [NOTHING; CLASSES], credit: None, woke: None }
     }
 
-    /// How long before its target a sleep of this length is to be woken, in nanoseconds; if the
-    /// last one ended so long before that target.
+    /// How long before its target a sleep of this length should be woken, in nanoseconds, given how
+    /// long before that target the last one ended.
     pub(crate) fn plan(&mut self, policy: &Policy, length: u64, cycle: u64) -> u64 {
         let saved = policy.saved();
         let allowed = policy.allowed(cycle);
         let credit = (self.credit.unwrap_or(saved / 2.0) + allowed).min(saved);
         self.credit = Some(credit);
-        // From half of what is allowed on average, if nothing is saved, up to one and a half.
+        // From half of the allowed average, if nothing is saved, up to one and a half times it.
         let mean = allowed * (0.5 + if saved > 0.0 { credit / saved } else { 0.0 });
         let class = self.class(length);
         let enough = class.latencies.below(policy.late());
@@ -95,7 +94,7 @@ impl Guard {
         length / 2
     }
 
-    /// The kernel has ended its part of a sleep of this length so late.
+    /// Records how late the kernel ended its part of a sleep of this length.
     pub(crate) fn observe(&mut self, length: u64, latency: u64) {
         let class = self.class(length);
         class.latencies.add(latency);
@@ -106,24 +105,24 @@ impl Guard {
         }
     }
 
-    /// A sleep has spun for so long.
+    /// Records how long a sleep has spun.
     pub(crate) fn spent(&mut self, nanos: u64) {
         self.credit = self.credit.map(|credit| credit - nanos as f64);
     }
 
-    /// How long before `target` the last sleep has ended; none before the first.
+    /// How long before `target` the last sleep ended; none before the first.
     pub(super) fn cycle(&self, target: Instant) -> Option<u64> {
         let cycle = target.checked_duration_since(self.woke?)?;
         Some(u64::try_from(cycle.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// A sleep has ended.
+    /// Records the end of a sleep.
     pub(super) fn woken(&mut self, woke: Instant) {
         self.woke = Some(woke);
     }
 
     /// The class of this length. If it has no latencies, those of the nearest class that has any
-    /// are supposed.
+    /// are assumed.
     fn class(&mut self, length: u64) -> &mut Class {
         let number = number(length);
         if self.classes[number].latencies.is_empty() {
@@ -161,7 +160,7 @@ mod tests {
 
     const ALL: Policy = Policy { cpu: 1.0, ..Policy::new() };
 
-    /// A kernel that wakes as late as it is told to, and one sleep after the other.
+    /// A kernel that wakes with given latencies, and one sleep after another.
     struct Model {
         guard: Guard,
         policy: Policy,
@@ -208,7 +207,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever the kernel does and is asked for.
+        /// Whatever the kernel does and whatever is requested.
         #[test]
         fn the_cap_and_the_budget_hold(
             policy in policies(),
@@ -222,7 +221,7 @@ mod tests {
             }
         }
 
-        /// The same for sleeps of one length, which is where it is spun most.
+        /// The same for sleeps of one length, which spin the most.
         #[test]
         fn the_budget_holds_in_the_long_run(
             length in 1_000..3_000_000_u64,
@@ -235,7 +234,7 @@ mod tests {
             prop_assert!(model.spun <= model.allowed + model.policy.saved() + 1.0);
         }
 
-        /// Where it can be afforded, so many are in time as were asked for.
+        /// If the budget allows it, the requested share is on time.
         #[test]
         fn the_quantile_is_reached(latencies in prop::collection::vec(5_000..200_000_u64, 16..64)) {
             let mut model = Model::new(Policy { quantile: 0.9, ..ALL });
@@ -275,7 +274,7 @@ mod tests {
         assert!((21_000..27_000).contains(&model.last), "and down again: {}", model.last);
     }
 
-    /// With the whole processor to spin on, nothing is learned from the kernel unless it is asked.
+    /// With the whole processor to spin on, nothing is learned about the kernel unless it is tried.
     #[test]
     fn what_is_spun_altogether_is_tried_again() {
         let mut model = Model::new(ALL);
@@ -293,7 +292,7 @@ mod tests {
         assert!(model.in_time >= 40_000 - 20, "{}", model.in_time);
     }
 
-    /// Ten times as late as the budget can follow: what it can pay for is used.
+    /// Ten times later than the budget can cover: the budget is used up, and not exceeded.
     #[test]
     fn a_busy_machine_takes_the_budget_and_no_more() {
         let mut model = Model::new(Policy::default());

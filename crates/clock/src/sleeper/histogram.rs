@@ -1,6 +1,6 @@
-//! Latencies of late: each weighs less than the next.
+//! Recent latencies: each weighs less than the next.
 
-/// Of so many samples the oldest still counts for a third of the newest.
+/// After this many samples the oldest still counts a third as much as the newest.
 const MEMORY: f32 = 256.0;
 /// Steps in each doubling, so that a step is at most 6 % wide.
 const STEPS: u32 = 16;
@@ -10,7 +10,8 @@ const FIRST: u32 = 10;
 /// The last step begins here: 1 ms.
 const LAST: u32 = 20;
 const COUNT: usize = ((LAST - FIRST) * STEPS + 2) as usize;
-/// Weights are scaled down when the newest is so heavy: far from what single precision loses.
+/// Weights are scaled down when the newest reaches this: far below where single precision loses
+/// digits.
 const HEAVY: f32 = 1e6;
 
 /// A histogram of fixed size in which samples age.
@@ -30,14 +31,14 @@ impl Histogram {
         self.total <= 0.0
     }
 
-    /// Begins with a guess that counts as so many samples.
+    /// Starts with a guess that counts as this many samples.
     pub fn suppose(&mut self, nanos: u64, samples: f32) {
         self.weights[step(nanos)] += samples;
         self.total += samples;
         self.newest = 1.0;
     }
 
-    /// Begins with what another one has, as a guess that counts as so many samples.
+    /// Starts with another histogram's contents as a guess that counts as this many samples.
     pub fn suppose_as(&mut self, other: &Self, samples: f32) {
         let scale = samples / other.total;
         for (weight, from) in self.weights.iter_mut().zip(&other.weights) {
@@ -48,7 +49,7 @@ impl Histogram {
     }
 
     pub fn add(&mut self, nanos: u64) {
-        // The newest becomes heavier rather than all the others lighter.
+        // The newest becomes heavier instead of all the others lighter.
         self.newest = self.newest.max(1.0) * (MEMORY / (MEMORY - 1.0));
         self.weights[step(nanos)] += self.newest;
         self.total += self.newest;
@@ -56,16 +57,16 @@ impl Histogram {
             for weight in &mut self.weights {
                 *weight /= self.newest;
             }
-            // Summed up anew, since rounding adds up.
+            // Summed again, since rounding errors accumulate.
             self.total = self.weights.iter().sum();
             self.newest = 1.0;
         }
     }
 
-    /// What all but this share of the samples stay below, and all but one: a single one can be
-    /// anything.
+    /// The latency that all but this share of the samples, and all but one, stay below: a single
+    /// outlier can have any value.
     pub fn below(&self, late: f64) -> u64 {
-        // A hair more, since sums are rounded.
+        // Slightly more, since sums are rounded.
         let late = (late as f32 * self.total).max(self.newest * 1.01);
         let mut above = 0.0;
         for (step, weight) in self.weights.iter().enumerate().rev() {
@@ -77,8 +78,8 @@ impl Histogram {
         0
     }
 
-    /// The guard with which so many nanoseconds are spun on average: what is left of it when the
-    /// kernel wakes so late.
+    /// The guard with which this many nanoseconds are spun on average: the part of it left when the
+    /// kernel wakes with the recorded latencies.
     pub fn affordable(&self, mean: f64) -> u64 {
         let mut spun = 0.0;
         let mut share = 0.0;
@@ -122,7 +123,7 @@ const fn begin(step: usize) -> u64 {
     ((STEPS + part) as u64) << (power - STEP_BITS)
 }
 
-/// The shortest latency that is longer than those of a step.
+/// The shortest latency above those of a step.
 const fn end(step: usize) -> u64 {
     if step + 1 < COUNT { begin(step + 1) } else { u64::MAX }
 }
@@ -149,7 +150,7 @@ mod tests {
             }
         }
 
-        /// However the samples are spread: the guard that is afforded costs what is allowed.
+        /// However the samples are spread, the affordable guard costs what is allowed.
         #[test]
         fn what_is_afforded_costs_what_is_allowed(
             latencies in prop::collection::vec(0..900_000_u64, 1..200),

@@ -22,10 +22,10 @@ pub trait KernelWaiter {
     fn wait(&mut self, until: Duration) -> Woken;
 }
 
-/// Why the kernel has woken the thread.
+/// Why the kernel woke the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// It was time.
+    /// The time has come.
     Due,
     /// A signal handler has run.
     BySignal,
@@ -33,12 +33,13 @@ pub enum Woken {
 
 /// Waits in clock_nanosleep(2), with a timer slack of a nanosecond.
 ///
-/// The slack of the thread is put back afterwards. A signal handler that runs meanwhile sees it,
-/// and one that does not return leaves it. Real-time threads have no slack: theirs is not touched.
+/// The thread's slack is restored afterwards. A signal handler that runs meanwhile sees the changed
+/// slack, and one that does not return leaves it. Real-time threads have no slack: theirs is not
+/// touched.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nanosleep;
 
-/// The least slack that can be set, in nanoseconds: zero stands for the default.
+/// The smallest slack that can be set, in nanoseconds: zero selects the default.
 const LEAST_SLACK: u64 = 1;
 
 impl KernelWaiter for Nanosleep {
@@ -59,24 +60,25 @@ impl KernelWaiter for Nanosleep {
 }
 
 fn set_slack(nanos: u64) {
-    // It cannot fail; where a filter of system calls forbids it, the slack stays.
+    // It cannot fail; if a seccomp filter forbids it, the slack stays.
     let _ = set_current_timer_slack(std::num::NonZeroU64::new(nanos));
 }
 
 /// Waits for a timerfd, which no timer slack delays.
 #[derive(Debug)]
 pub struct Timerfd {
-    /// None only where another could not be had.
+    /// None only if another could not be created.
     timer: Option<OwnedFd>,
-    /// Who has made it: a forked child has the descriptor, too, but it is of the same timer.
+    /// The process that created it: a forked child has the descriptor too, but it refers to the
+    /// same timer.
     process: Pid,
 }
 
 impl Timerfd {
-    /// Makes the timer.
+    /// Creates the timer.
     ///
     /// # Errors
-    /// If there is no descriptor to be had.
+    /// If no descriptor is available.
     pub fn new() -> Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -86,13 +88,13 @@ impl Timerfd {
     /// Waits until CLOCK_MONOTONIC shows this, or until a signal handler has run.
     ///
     /// # Errors
-    /// If the descriptor is gone and no other is to be had.
+    /// If the descriptor is gone and no other is available.
     pub fn wait(&mut self, until: Duration) -> Result<Woken> {
         if getpid() != self.process {
             self.renew()?;
         }
         match self.wait_once(until) {
-            // Somebody has closed the descriptor, and maybe opened another file under its number.
+            // The descriptor was closed by someone else, and its number may have been reused.
             Err(Errno::BADF | Errno::INVAL) => {
                 self.renew()?;
                 self.wait_once(until)
@@ -105,10 +107,10 @@ impl Timerfd {
         let it_value = timespec(until.max(Duration::from_nanos(1)));
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let once = Itimerspec { it_interval, it_value };
-        // This also takes back what the timer has counted: nobody has to read it.
+        // This also resets the timer's expiration count, so it need not be read.
         let timer = self.timer.as_ref().ok_or(Errno::BADF)?;
         timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once)?;
-        // Unlike a read it always ends when a handler has run, be it set with SA_RESTART.
+        // Unlike a read, poll always ends when a handler has run, even one set with SA_RESTART.
         match poll(&mut [PollFd::new(timer, PollFlags::IN)], None) {
             Ok(_) => Ok(Woken::Due),
             Err(Errno::INTR) => Ok(Woken::BySignal),
@@ -123,7 +125,7 @@ impl Timerfd {
             if link.is_ok_and(|link| link.as_os_str() == "anon_inode:[timerfd]") {
                 file::close(old);
             } else {
-                // The number is nobody's or somebody else's by now.
+                // The number is unused or someone else's by now.
                 let _ = old.into_raw_fd();
             }
         }
@@ -177,12 +179,12 @@ mod tests {
         let it_value = timespec(now() + Duration::from_secs(3_600));
         let far = Itimerspec { it_interval, it_value };
         timerfd_settime(timer.timer.as_ref().unwrap(), TimerfdTimerFlags::ABSTIME, &far).unwrap();
-        // SAFETY: the child calls nothing that another thread could have locked; glibc sees to
-        // its own allocator.
+        // SAFETY: the child calls nothing that another thread could have locked; glibc takes care
+        // of its own allocator.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let waited = timer.wait(soon()) == Ok(Woken::Due) && timer.process == getpid();
-            // SAFETY: it ends the child at once, without what the parent has registered.
+            // SAFETY: it ends the child at once, without running the parent's exit handlers.
             unsafe { libc::_exit(i32::from(!waited)) };
         }
         let (_, status) = waitpid(Pid::from_raw(child), WaitOptions::empty()).unwrap().unwrap();
@@ -196,11 +198,11 @@ mod tests {
         let mut timer = Timerfd::new().unwrap();
         let number = timer.timer.as_ref().unwrap().as_raw_fd();
         let null = File::open("/dev/null").unwrap();
-        // SAFETY: both are open, and the timer does not close what is not its own.
+        // SAFETY: both are open, and the timer does not close a descriptor that is not its own.
         assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), number) }, number);
         assert_eq!(timer.wait(soon()), Ok(Woken::Due));
         assert_ne!(timer.timer.as_ref().unwrap().as_raw_fd(), number);
-        // SAFETY: the timer has let go of it, so that it is this test's.
+        // SAFETY: the timer has given it up, so this test owns it.
         let other = unsafe { File::from_raw_fd(number) };
         assert!(other.metadata().is_ok());
     }

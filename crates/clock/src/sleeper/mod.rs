@@ -1,11 +1,10 @@
 //! Sleeps that end on time.
 //!
-//! The kernel wakes a thread late: by the timer slack (50 µs, unless it was changed), by the time
-//! the processor needs to come out of its idle state, and by what else runs there. A [`Sleeper`]
-//! has the kernel end its part a *guard* before the target, by a timer that has no slack, and
-//! spins for the rest. How long the guard is to be it learns from how late the kernel is, on this
-//! machine, for sleeps of this length, of late; and the [`Policy`] says how sure it is to be and
-//! what may be spun away.
+//! The kernel wakes a thread late: by the timer slack (50 µs unless changed), by the exit latency
+//! of the processor's idle state, and by whatever else runs there. A [`Sleeper`] has the kernel end
+//! its part a *guard* before the target, with a timer that has no slack, and spins for the rest. It
+//! learns the length of the guard from the kernel's recent latencies for sleeps of this length on
+//! this machine; the [`Policy`] sets the required certainty and the budget for spinning.
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,14 +16,14 @@
 //! println!("late by {:?}, spun for {:?}", slept.miss, slept.spun);
 //! ```
 //!
-//! # What makes it better, and what can go wrong
-//! - On a busy machine other threads run first when it is to wake, and no guard helps.
-//!   [`Builder::realtime`] does. What was asked for and not granted is in
+//! # Improvements and limitations
+//! - On a busy machine other threads run first when it should wake, and no guard helps.
+//!   [`Builder::realtime`] does. Requests that were not granted are listed in
 //!   [`Sleeper::degradation`].
-//! - [`Builder::hold_latency`] roughly halves how late the kernel is, so less is spun.
-//! - Where a hypervisor takes the processor away, a sleep is late and nothing in the guest tells
-//!   why: it is [`Lateness::Preempted`] or [`Lateness::WokenLate`], like any other.
-//! - In a timeline whose clocks stand still it waits in the kernel until they go on.
+//! - [`Builder::hold_latency`] roughly halves the kernel's latency, so less is spun.
+//! - If a hypervisor preempts the processor, a sleep is late and nothing in the guest shows why: it
+//!   is [`Lateness::Preempted`] or [`Lateness::WokenLate`], like any other.
+//! - In a timeline whose clocks are frozen it waits in the kernel until they resume.
 
 mod builder;
 mod error;
@@ -58,13 +57,13 @@ use crate::{Clock, Instant};
 
 /// Ends sleeps on time.
 ///
-/// It belongs to one thread: what it has learned is of that thread, it cannot be used by two at a
-/// time, and a real-time priority or a processor is given to the thread that builds it. Dropping
-/// it gives all that back to that thread, wherever it is dropped, unless somebody else has
-/// changed it since. A forked child can go on using its copy.
+/// It belongs to one thread: what it has learned applies to that thread, it cannot be used by two
+/// at a time, and a real-time priority or a processor is given to the thread that builds it.
+/// Dropping it, on any thread, restores that thread's settings unless they were changed since. A
+/// forked child can continue to use its copy.
 #[derive(Debug)]
 pub struct Sleeper {
-    // Given back in this order: the priority first, in which it should not do the rest.
+    // Dropped in this order: the priority first, so that the rest does not run with it.
     _realtime: Option<Realtime>,
     _latency_hold: Option<LatencyHold>,
     _pin: Option<Pin>,
@@ -73,36 +72,36 @@ pub struct Sleeper {
     guard: Guard,
     waiter: Waiter,
     statistics: Statistics,
-    /// The last sleep, which is not in the statistics yet: nobody has to wait for that.
+    /// The last sleep, added to the statistics later so that no caller waits for that.
     last: Option<Last>,
     degradation: Vec<Degradation>,
 }
 
-/// When a sleep was asked for, until when, and how it went.
+/// When a sleep was requested, its target, and its outcome.
 type Last = (Instant, Instant, Result<Slept, Interrupted>);
 
 impl Sleeper {
-    /// One that asks for no privileges, with [`Policy::default`].
+    /// A sleeper that requests no privileges, with [`Policy::default`].
     ///
-    /// It works also where there is no descriptor for its timer: see [`Sleeper::degradation`].
+    /// It also works without a descriptor for its timer: see [`Sleeper::degradation`].
     #[must_use]
     pub fn new() -> Self {
         Self::builder().granted()
     }
 
-    /// One that is to be as it is told.
+    /// Starts the configuration of a sleeper.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Sleeps until an instant, whatever signals come. If it has passed, it returns at once; if it
-    /// is beyond what the clock can show, as a mock's is for the process's clock, it sleeps until
-    /// the last instant there is.
+    /// Sleeps until an instant, regardless of signals. If it has passed, returns at once; if it is
+    /// beyond what the clock can show (as a mock's is for the process's clock), sleeps until the
+    /// last instant there is.
     pub fn sleep_until(&mut self, target: Instant) -> Slept {
         self.uninterrupted(Target::at(&self.clock, target))
     }
 
-    /// Sleeps for so long, whatever signals come: by CLOCK_MONOTONIC, however well the counter's
+    /// Sleeps for this long, regardless of signals: on CLOCK_MONOTONIC, however well the counter's
     /// rate is known yet.
     pub fn sleep_for(&mut self, duration: Duration) -> Slept {
         self.uninterrupted(Target::after(&self.clock, duration))
@@ -116,22 +115,22 @@ impl Sleeper {
     }
 
     /// Sleeps until an instant, or until a signal handler has run, whether it was set with
-    /// SA_RESTART or not. One that runs in the last moments, when the sleep is spinning
+    /// SA_RESTART or not. A handler that runs in the last moments, while the sleep spins
     /// ([`Slept::guard`]), does not end it.
     ///
     /// # Errors
-    /// [`Interrupted`], with what is left.
+    /// [`Interrupted`], with the remaining time.
     pub fn sleep_until_interruptible(&mut self, target: Instant) -> Result<Slept, Interrupted> {
         self.sleep(Target::at(&self.clock, target), true)
     }
 
-    /// What was asked for and not granted, and why.
+    /// The requests that were not granted, with the reasons.
     #[must_use]
     pub fn degradation(&self) -> &[Degradation] {
         &self.degradation
     }
 
-    /// What its sleeps came to so far.
+    /// The totals of its sleeps so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
@@ -141,7 +140,7 @@ impl Sleeper {
         statistics
     }
 
-    /// The clock that targets are of.
+    /// The clock of targets.
     #[must_use]
     pub const fn clock(&self) -> &Clock {
         &self.clock

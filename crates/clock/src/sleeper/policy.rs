@@ -1,47 +1,46 @@
 use std::time::Duration;
 
-/// How punctual sleeps are to be, and what that may cost.
+/// How punctual sleeps should be, and what that may cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
-    /// The share of sleeps that are to end on time, between 0 and 1. Of the last 256 sleeps of
-    /// about this length so many would have; a share above 0.996 asks for all of them but one,
-    /// which can always be an accident.
+    /// The share of sleeps that should end on time, between 0 and 1: the guard would have sufficed
+    /// for this share of the last 256 sleeps of about this length. A share above 0.996 asks for all
+    /// of them but one, since a single one may always be an accident.
     pub quantile: f64,
-    /// The share of one CPU that may be spun away, on average, between 0 and 1. It is kept
-    /// whatever the kernel does: see [`Policy::allowance`].
+    /// The share of one CPU that may be spun away, on average, between 0 and 1. It is kept whatever
+    /// the kernel does: see [`Policy::allowance`].
     pub cpu: f64,
-    /// The longest that a sleep may spin.
+    /// The longest time that a sleep may spin.
     pub max_guard: Duration,
 }
 
-/// From here on a sleep may spin for its share of the time.
+/// From this length on, in nanoseconds, a sleep may spin for its share of the time.
 const LONG: u64 = 1_000_000;
-/// But for no more than its share of this. The default one is 20 µs: with what a sleep takes besides,
-/// not much more than a fixed guard of 125 µs comes to where the kernel is late by 100 µs, half of
-/// that slack.
+/// The cap: its share of this. The default is 20 µs: with the other costs of a sleep, not much more
+/// than a fixed guard of 125 µs costs where the kernel is late by 100 µs, half of that slack.
 const LONGEST: u64 = 1_250_000;
-/// And a shorter one for no more than its share of this. The default one is 64 µs, which is
-/// enough for most wake-ups, and less than half of the processor at 150 µs.
+/// A shorter sleep may spin for at most its share of this. The default is 64 µs, which is enough
+/// for most wake-ups and less than half of the processor at 150 µs.
 const LONGEST_OF_SHORT: u64 = 4_000_000;
-/// What can be saved up is what so long a time brings in.
+/// The time whose allowance can be saved up, in nanoseconds.
 const SAVED: u64 = 25_000_000;
 
 impl Policy {
-    /// What [`Policy::default`] is, for constants.
+    /// [`Policy::default`] as a constant function.
     #[must_use]
     pub const fn new() -> Self {
         Self { quantile: 0.995, cpu: 0.016, max_guard: Duration::from_micros(250) }
     }
 
-    /// How long sleeps may spin on average, if one follows the other in this time.
+    /// How long sleeps may spin on average if they follow each other at this interval.
     ///
-    /// From a millisecond on it is the share [`Policy::cpu`] of that time, but not more than of
-    /// 1.25 ms. A thread that wakes more often needs precision more than idle processors: at half
-    /// a millisecond it is four times the share, twice as long, and so on up to that of 4 ms.
-    /// With the default of 1.6 % this is 16 µs of each millisecond, 32 µs at 500 µs, 64 µs below
-    /// 250 µs, and 20 µs above 1.25 ms; so a sleep of less than 64 µs, which the kernel would end
-    /// far too late, is spun altogether. Together sleeps never spin for longer than they were
-    /// allowed, and once what 25 ms would bring in (with the default, 0.4 ms).
+    /// From a millisecond on it is the share [`Policy::cpu`] of that interval, but not more than
+    /// that of 1.25 ms. A thread that wakes more often needs precision more than idle processors:
+    /// at half a millisecond the share is four times and the time twice as large, and so on up to
+    /// that of 4 ms. With the default of 1.6 % this is 16 µs of each millisecond, 32 µs
+    /// at 500 µs, 64 µs below 250 µs, and 20 µs above 1.25 ms; so a sleep of less than 64 µs, which
+    /// the kernel would end far too late, is spun completely. The total spinning of all sleeps
+    /// never exceeds their allowance plus, once, that of 25 ms (with the default, 0.4 ms).
     ///
     /// The kernel's own work for a sleep comes on top: some 20 µs on a virtual machine.
     #[must_use]
@@ -60,13 +59,13 @@ impl Policy {
         self.share() * base as f64
     }
 
-    /// How much can be saved up, in nanoseconds of spinning.
+    /// The maximum credit, in nanoseconds of spinning.
     pub(super) fn saved(&self) -> f64 {
         self.share() * SAVED as f64
     }
 
     fn share(&self) -> f64 {
-        // A number that is none is no share.
+        // NaN counts as no share.
         if self.cpu > 0.0 { self.cpu.min(1.0) } else { 0.0 }
     }
 

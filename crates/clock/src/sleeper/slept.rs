@@ -3,41 +3,41 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// How a sleep went.
+/// The outcome of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slept {
-    /// When it was to end.
+    /// The target.
     pub target: Instant,
-    /// When it has ended.
+    /// When it ended.
     pub woke: Instant,
-    /// How late that was: never early.
+    /// How late it ended; never early.
     pub miss: Duration,
-    /// How long it has spun, without what it was kept off the processor meanwhile.
+    /// How long it spun, excluding time off the processor.
     pub spun: Duration,
-    /// How late the kernel has ended its part; none if the sleep was too short for it to have one.
+    /// How late the kernel ended its part; none if the sleep was too short to have one.
     pub kernel_miss: Option<Duration>,
-    /// How long before the target the kernel was to end its part: the most that could be spun.
+    /// How long before the target the kernel was asked to end its part: the maximum time to spin.
     pub guard: Duration,
-    /// What kept it.
+    /// The cause of its lateness.
     pub lateness: Lateness,
 }
 
-/// What kept a sleep beyond its target.
+/// Why a sleep ended after its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lateness {
-    /// Nothing: it ended on time, or its target had passed when it was asked for.
+    /// It ended on time, or its target had passed when it was requested.
     OnTime,
-    /// The kernel woke it after the target already: the timer came late, the processor was slow
-    /// to wake, or busy with something else.
+    /// The kernel woke it after the target: the timer was late, or the processor was slow to wake
+    /// or busy.
     WokenLate,
     /// It was awake, and then something else ran on its processor for more than 2 µs: another
-    /// thread, an interrupt, or, which leaves no trace in the kernel's counts, another guest of
-    /// the host.
+    /// thread, an interrupt, or another guest of the host, which leaves no trace in the kernel's
+    /// counts.
     Preempted,
 }
 
 impl Slept {
-    /// A sleep that had nothing to wait for.
+    /// A sleep whose target had already passed.
     pub(super) fn at_once(target: Instant, woke: Instant) -> Self {
         Self {
             target,
@@ -65,6 +65,6 @@ impl fmt::Display for Lateness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a signal came {remaining:?} before the end of the sleep")]
 pub struct Interrupted {
-    /// What was left of the sleep.
+    /// The remaining part of the sleep.
     pub remaining: Duration,
 }

@@ -2,24 +2,24 @@ use std::time::Duration;
 
 use crate::{Clock, Instant};
 
-/// Two readings of the clock that are further apart have something else between them: an
-/// interrupt, another thread, another guest. A reading takes some 50 ns.
+/// Two clock readings further apart than this were interrupted, by an interrupt, another thread or
+/// another guest. A reading takes some 50 ns.
 const GAP: Duration = Duration::from_micros(5);
-/// A clock that shows the same so often stands: it takes about 50 µs, and the kernel's coarsest
-/// clock may then move at its next tick, for which the kernel can wait as well.
+/// A clock that shows the same value this often is frozen: that takes about 50 µs, and the kernel's
+/// coarsest clock may move at its next tick, for which the kernel can wait as well.
 const STANDS: u32 = 1_000;
 
-/// How a spin went.
+/// The outcome of a spin.
 pub struct Spun {
     /// The last reading.
     pub woke: Instant,
-    /// How long it was, without the gaps.
+    /// Its duration, without the gaps.
     pub spun: Duration,
-    /// Whether the target was reached: not if the clock stands still, or was put back.
+    /// Whether the target was reached: not if the clock is frozen or was set back.
     pub reached: bool,
 }
 
-/// Spins until the clock shows `target`, from the reading `begin` on.
+/// Spins until the clock shows `target`, starting from the reading `begin`.
 #[inline]
 pub fn spin(clock: &Clock, begin: Instant, target: Instant) -> Spun {
     let gap = begin.checked_add(GAP).map_or(u64::MAX, |later| later.as_ticks() - begin.as_ticks());

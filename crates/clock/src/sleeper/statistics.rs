@@ -4,31 +4,31 @@ use crate::Instant;
 
 use super::{Interrupted, Lateness, Slept};
 
-/// What a sleeper's sleeps came to so far.
+/// The totals of a sleeper's sleeps so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Sleeps that have ended by themselves.
+    /// Sleeps that ended by themselves.
     pub sleeps: u64,
-    /// Of these: asked for when their target had passed.
+    /// Of these: requested after their target had passed.
     pub asked_late: u64,
     /// Of these: woken late by the kernel.
     pub woken_late: u64,
-    /// Of these: kept off the processor while they were spinning.
+    /// Of these: preempted while spinning.
     pub preempted: u64,
-    /// Sleeps that a signal has ended.
+    /// Sleeps ended by a signal.
     pub interrupted: u64,
-    /// Of the sleeps that were asked for in time, how late the latest ended.
+    /// The largest lateness of the sleeps requested in time.
     pub worst: Duration,
-    /// How long it has slept altogether, from asking to waking.
+    /// The total time slept, from request to wake-up.
     pub slept: Duration,
-    /// How long it has spun altogether.
+    /// The total time spun.
     pub spun: Duration,
 }
 
 impl Statistics {
-    /// What is spun away of one CPU while it sleeps, between 0 and 1. The kernel's part comes on
-    /// top: some 20 µs for each sleep.
+    /// The share of one CPU that is spun while it sleeps, between 0 and 1. The kernel's part comes
+    /// on top: some 20 µs per sleep.
     #[must_use]
     pub fn cpu(&self) -> f64 {
         if self.slept.is_zero() { 0.0 } else { self.spun.as_secs_f64() / self.slept.as_secs_f64() }

@@ -6,42 +6,42 @@ use super::spin::{Spun, spin};
 use super::{Guard, Interrupted, Lateness, Policy, Slept};
 use crate::{Clock, Instant};
 
-/// A thread that was awake in time and is so late was kept off its processor: a reading of the
-/// clock takes some 50 ns.
+/// A thread that was awake in time and is later than this was preempted: a clock reading takes some
+/// 50 ns.
 const KEPT: Duration = Duration::from_micros(2);
 
-/// A clock that is so far behind the kernel's timers is looked after.
+/// A clock that is this far behind the kernel's timers needs upkeep.
 const ASTRAY: Duration = Duration::from_millis(1);
 
-/// The last part is rehearsed if so much time is left for it.
+/// The last part is rehearsed if at least this much time is left.
 const REHEARSED: Duration = Duration::from_micros(5);
 
-/// Before this much is left of a sleep, the clock is compared with the kernel's: what it is off by
-/// is nothing in so short a time, and there is time for it.
+/// The clock is compared with the kernel's before this much is left of a sleep: there is time for
+/// it, and the clock's error over so short a time is negligible.
 const NEAR: Duration = Duration::from_millis(100);
 
-/// So often the kernel's clock is read for the last nanoseconds, before the kernel waits for them.
+/// How often the kernel's clock is read in the last nanoseconds before the kernel waits for them.
 const PATIENCE: u32 = 1_000;
 
-/// When a sleep is to end.
+/// The end of a sleep.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// When it was asked for.
+    /// When it was requested.
     pub since: Instant,
     pub instant: Instant,
-    /// What CLOCK_MONOTONIC has to show then.
+    /// CLOCK_MONOTONIC at the end.
     deadline: Duration,
     asked: Asked,
 }
 
-/// What was asked for.
+/// What was requested.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// The instant.
     Instant,
-    /// The time that passes until then, by the kernel's clock.
+    /// The time until then, on the kernel's clock.
     Duration,
-    /// The deadline, by the kernel's clock and as it is published.
+    /// The deadline, on both the kernel's clock and the published one.
     Monotonic,
 }
 
@@ -49,7 +49,7 @@ impl Target {
     pub fn at(clock: &Clock, instant: Instant) -> Self {
         let now = clock.now();
         let instant = instant.min(now.last());
-        // Whichever line it was computed by, and from a reading that was as wrong as one is now.
+        // Whichever line it was computed with, and from a reading as inaccurate as a current one.
         let shown = clock.tracked(instant).max(clock.monotonic(instant));
         let error = clock.error(now).within().unwrap_or_default() + Duration::from_nanos(1);
         let deadline = shown.saturating_add(error);
@@ -72,7 +72,7 @@ impl Target {
         Self { since: now, instant, deadline, asked: Asked::Monotonic }
     }
 
-    /// The instant by what is known now of the counter's rate.
+    /// The instant, using the current estimate of the counter's rate.
     fn refined(&self, clock: &Clock) -> Instant {
         if !clock.is_counting() {
             return self.instant;
@@ -85,7 +85,8 @@ impl Target {
         }
     }
 
-    /// What the kernel's clock, and what is published if that counts, lack to the deadline.
+    /// The time left to the deadline on the kernel's clock, and on the published one if that
+    /// counts.
     fn left(&self, clock: &Clock) -> Duration {
         let kernel = clock.kernel_now();
         let shown = match self.asked {
@@ -96,14 +97,14 @@ impl Target {
     }
 }
 
-/// Sleeps until an instant: in the kernel until a guard before it, and then spinning.
+/// Sleeps until an instant: in the kernel until a guard before it, then spinning.
 ///
-/// This is what a [`Sleeper`](super::Sleeper) does. It takes no memory and no lock, so that it
-/// can be called in a signal handler (with a guard of the handler's own, and if `kernel` can be).
+/// This is what a [`Sleeper`](super::Sleeper) does. It takes no memory and no lock, so it can be
+/// called in a signal handler (with a guard of the handler's own, and if `kernel` allows it).
 ///
 /// # Errors
-/// [`Interrupted`] if a signal handler has run in the kernel's part, and `interruptible` asks for
-/// that. A handler that runs while it spins is not noticed.
+/// [`Interrupted`] if a signal handler has run in the kernel's part and `interruptible` is set. A
+/// handler that runs while it spins is not noticed.
 pub fn wait_until(
     guard: &mut Guard,
     policy: &Policy,
@@ -115,7 +116,8 @@ pub fn wait_until(
     wait(guard, policy, clock, Target::at(clock, target), kernel, interruptible)
 }
 
-/// The same until CLOCK_MONOTONIC shows `deadline`: the kernel's, and [`Clock::monotonic`] of now.
+/// Like [`wait_until`], until CLOCK_MONOTONIC shows `deadline`: both the kernel's and
+/// [`Clock::monotonic`] of now.
 ///
 /// # Errors
 /// As [`wait_until`].
@@ -139,7 +141,7 @@ pub fn wait(
     kernel: &mut impl KernelWaiter,
     interruptible: bool,
 ) -> Result<Slept, Interrupted> {
-    // The upkeep of the clock is done now, if it is due, and not at the end.
+    // Upkeep that is due is done now and not at the end.
     let mut begin = clock.now();
     let mut target = asked.instant;
     let length = nanos(target - begin);
@@ -175,7 +177,7 @@ pub fn wait(
         rehearse(guard, clock, &last, now);
     }
     let ended = spin_to(guard, clock, &last, now).or_else(|stopped| {
-        // Spinning would not end: whoever has stopped the clock keeps the kernel's timers, too.
+        // Spinning would not end: whatever froze the clock freezes the kernel's timers, too.
         let woke = in_kernel(clock, target, stopped, kernel, |_| interruptible)
             .inspect_err(|now| guard.woken(*now))
             .map_err(|now| Interrupted { remaining: target - now })?;
@@ -194,8 +196,8 @@ pub fn wait(
     Ok(slept)
 }
 
-/// Waits until the kernel's clock has come to the deadline, too: by the counter that was so, give or
-/// take its error. Whether there was anything to wait for.
+/// Waits until the kernel's clock has reached the deadline, too; according to the counter it has,
+/// give or take its error. Returns whether there was anything to wait for.
 fn hold(
     clock: &Clock,
     asked: &Target,
@@ -212,7 +214,7 @@ fn hold(
             clock.routine();
         }
         if is_astray && !clock.is_counting() {
-            // The kernel's clock was put back. Instants went on.
+            // The kernel's clock was set back. Instants continued.
             return Ok(turn > 0);
         }
         if !is_astray && turn <= PATIENCE {
@@ -224,7 +226,7 @@ fn hold(
     Ok(true)
 }
 
-/// What is known of a sleep before its last part.
+/// What is known about a sleep before its last part.
 #[derive(Clone, Copy)]
 struct Last {
     target: Instant,
@@ -232,16 +234,16 @@ struct Last {
     kernel_miss: Option<Duration>,
 }
 
-/// What the processor has last done some milliseconds ago takes it a microsecond, or several
-/// where others have used its caches meanwhile. There is time to do it in vain once before it
-/// matters: and with it what most programs do next, which is to look at a clock.
+/// Runs the last part once in advance. Code last executed some milliseconds ago takes a
+/// microsecond, or several if other threads have used the caches meanwhile. There is time for a dry
+/// run, including the clock reading that most programs do next.
 fn rehearse(guard: &mut Guard, clock: &Clock, last: &Last, now: Instant) {
     let rehearsal = Last { target: now, ..*last };
     let _ = black_box(spin_to(guard, clock, black_box(&rehearsal), now));
     black_box(std::time::Instant::now().elapsed());
 }
 
-/// The last part of a sleep, from the reading `now` on. If the clock stands, its last reading is
+/// The last part of a sleep, from the reading `now` on. If the clock is frozen, its last reading is
 /// the error.
 #[inline(never)]
 fn spin_to(
@@ -265,8 +267,8 @@ fn spin_to(
     Ok(Slept { target, woke, miss, spun, kernel_miss, guard: ahead, lateness })
 }
 
-/// Waits in the kernel until the clock shows `end`, from the reading `now` on: until when that
-/// was. The reading at which a signal ended it, if such a one is to end it, is the error.
+/// Waits in the kernel until the clock shows `end`, from the reading `now` on, and returns when
+/// that was. The reading at which a signal ended it, if `ends` accepts it, is the error.
 fn in_kernel(
     clock: &Clock,
     end: Instant,
@@ -290,7 +292,7 @@ fn in_kernel(
         match woken {
             Woken::BySignal if ends(now) => return Err(now),
             Woken::BySignal => {}
-            // The kernel's clock is ahead of ours, by next to nothing or after a disturbance.
+            // The kernel's clock is slightly ahead of ours, or after a disturbance.
             Woken::Due => ahead += end - now,
         }
     }
@@ -309,19 +311,19 @@ mod tests {
 
     use super::*;
 
-    /// So far ahead that a thread that is kept off its processor gets there before it.
+    /// So far ahead that a preempted thread still gets there before it.
     const AHEAD: Duration = Duration::from_secs(1);
 
-    /// By how much the kernel is ahead: a clock that does not count is put forward by that.
+    /// How far the kernel is ahead: a clock that does not count is advanced by this.
     const EARLY: Duration = Duration::from_millis(20);
 
-    /// Tests have one clock: those that put it forward come one after the other.
+    /// Tests share one clock, so those that advance it run one at a time.
     static AHEAD_OF_IT: Mutex<()> = Mutex::new(());
 
-    /// A kernel that returns after a moment if that is for a signal, and else too early.
+    /// A kernel that returns after a moment if that is for a signal, and otherwise too early.
     ///
-    /// The rate may be refined meanwhile: what was asked for is held against the target by the rate
-    /// of then.
+    /// The rate may be refined meanwhile, so the request is compared with the target at the rate of
+    /// that time.
     struct Hasty {
         woken: Woken,
         target: Instant,
@@ -393,7 +395,7 @@ mod tests {
             let rounded = Duration::from_nanos(1);
             assert!(slept.woke >= target && slept.miss.abs_diff(miss) <= miss / 1000 + rounded);
             assert!(!kernel.asked.is_empty() && slept.kernel_miss.is_some());
-            // A clock that does not count takes it at its word the first time.
+            // A clock that does not count believes it the first time.
             if let (Woken::Due, [first, second, ..]) = (woken, &kernel.asked[..]) {
                 assert!(second.until > first.until, "one that is ahead is asked for more");
             }
@@ -407,7 +409,7 @@ mod tests {
         let target = kernel.target;
         let ended = wait_until(&mut guard, &POLICY, &CLOCK, target, &mut kernel, true);
         let slept = ended.unwrap();
-        // A second by the rate as it was known then.
+        // One second, at the rate as it was then known.
         assert!(slept.miss >= Duration::from_millis(999) && slept.lateness == Lateness::OnTime);
         assert!(kernel.asked.is_empty() && slept.kernel_miss.is_none() && slept.spun.is_zero());
     }

@@ -2,16 +2,16 @@ use super::kernel::{KernelWaiter, Nanosleep, Timerfd, Woken};
 use super::{Degradation, Wish};
 use std::time::Duration;
 
-/// What a sleeper waits with in the kernel.
+/// The mechanism a sleeper waits with in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KernelWait {
-    /// A timerfd: no timer slack delays it, so that the thread's is not touched. It takes a
-    /// descriptor; without one it is [`KernelWait::Nanosleep`], and that is a degradation.
+    /// A timerfd: not subject to timer slack, so the thread's slack is not touched. It takes a
+    /// descriptor; without one, [`KernelWait::Nanosleep`] is used and reported as a degradation.
     #[default]
     Timerfd,
-    /// clock_nanosleep(2), which takes no descriptor. Meanwhile the thread's timer slack is a
-    /// nanosecond; then it is put back. Signal handlers that run meanwhile see that, and one
-    /// that jumps out leaves it so.
+    /// clock_nanosleep(2), which takes no descriptor. The thread's timer slack is a nanosecond
+    /// meanwhile and is then restored. Signal handlers that run meanwhile see the changed slack,
+    /// and one that jumps out leaves it.
     Nanosleep,
 }
 
@@ -29,12 +29,12 @@ impl Waiter {
         }
     }
 
-    /// Whether it has lost something that was not asked for yet.
+    /// Whether there is an unreported loss.
     pub const fn has_lost(&self) -> bool {
         matches!(self, Self::Nanosleep { degradation: Some(_) })
     }
 
-    /// What it has lost, the first time that it is asked after that.
+    /// The loss, on the first call after it.
     pub fn lost(&mut self) -> Option<Degradation> {
         match self {
             Self::Timerfd(_) => None,

@@ -1,4 +1,4 @@
-//! What every reading looks at: one cache line.
+//! The state that every reading uses: one cache line.
 
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
@@ -8,14 +8,14 @@ use std::sync::atomic::{
 use crate::counter;
 use crate::verdict::timeline;
 
-/// How often the counter is taken into use, at the start and after jumps, before what was first in
-/// use is used again: by then no reader can have it still.
+/// The number of slots for uses of the counter, at the start and after jumps, before the first is
+/// reused: by then no reader can still have it.
 const USES: usize = 32;
 
-/// The counter in use: where a reading belongs, and until when no upkeep is due.
+/// A use of the counter: the offset of readings, and how long no upkeep is due.
 ///
-/// The offset never changes, so that a reader that comes late still adds what belongs to the
-/// `span` it has looked at; after a jump there is a new one.
+/// The offset never changes, so a slow reader still adds the one that belongs to the `span` it has
+/// seen; after a jump there is a new one.
 #[repr(align(64))]
 pub struct Use {
     offset: AtomicU64,
@@ -25,7 +25,7 @@ pub struct Use {
 
 static USED: [Use; USES] = [const { Use::new() }; USES];
 
-/// No time is set that is further away than this, in nanoseconds.
+/// The furthest time that is set, in nanoseconds.
 const LONGEST_TRY: u64 = 2_000_000_000;
 
 pub static HOT: Hot = Hot {
@@ -58,16 +58,17 @@ impl Use {
 impl Hot {
     #[inline(always)]
     fn current(&self) -> &'static Use {
-        // SAFETY: it points to one of the statics `USED`, always. Pairs with the store in `begin`:
+        // SAFETY: it always points to one of the statics `USED`. Pairs with the store in `begin`:
         // the offset was written before.
         unsafe { &*self.current.load(Acquire) }
     }
 
-    /// The count of a reading of the counter, if it can be had without more ado.
+    /// The count for a reading of the counter, if no further work is needed.
     #[inline(always)]
     pub fn count(&self, ticks: u64) -> Option<u64> {
         let used = self.current();
-        // Acquire, with the stores in `extend`: who is let on by them reads the line of then.
+        // Acquire, with the stores in `extend`: a reader that they admit reads the line of that
+        // time.
         let fresh = ticks.wrapping_sub(used.from.load(Acquire)) < used.span.load(Acquire);
         let usual = fresh && !timeline::is_here();
         usual.then(|| ticks.wrapping_add(used.offset.load(Relaxed)))
@@ -78,24 +79,24 @@ impl Hot {
         self.current().span.load(Relaxed) != 0
     }
 
-    /// What is to be added to the counter, if it is in use.
+    /// The offset to add to the counter, if it is in use.
     pub fn offset(&self) -> Option<u64> {
         let used = self.current();
         (used.span.load(Relaxed) != 0).then(|| used.offset.load(Relaxed))
     }
 
-    /// What is to be added to the counter that was taken into use last.
+    /// The offset to add to the counter of the latest use.
     pub fn raw_offset(&self) -> u64 {
         self.current().offset.load(Relaxed)
     }
 
-    /// The last count that was noted, or zero.
+    /// The last recorded count, or zero.
     #[inline(always)]
     pub fn recent(&self) -> u64 {
         self.recent.load(Relaxed)
     }
 
-    /// Notes a count for those whom a late one is enough.
+    /// Records a count for callers that accept a slightly old one.
     pub fn note(&self, count: u64) {
         self.recent.store(count, Relaxed);
     }
@@ -108,26 +109,26 @@ impl Hot {
         self.current.store((&raw const *used).cast_mut(), Release);
     }
 
-    /// Lets the counter be read from `from` on for so many ticks.
+    /// Allows the counter to be read for this many ticks from `from`.
     pub fn extend(&self, from: u64, span: u64) {
         let used = self.current();
         used.from.store(from, Release);
         used.span.store(span, Release);
     }
 
-    /// Notes a count that was read although upkeep was due.
+    /// Records a count that was read although upkeep was due.
     pub fn note_late(&self, count: u64) {
         self.read_until.fetch_max(count, Relaxed);
     }
 
-    /// The count after which nobody has read, but those who will be seen to have come late.
+    /// The count after which no reading was made, except recorded late ones.
     pub fn read_until(&self) -> u64 {
         let used = self.current();
         let fresh = used.from.load(Relaxed).wrapping_add(used.span.load(Relaxed));
         fresh.wrapping_add(used.offset.load(Relaxed)).max(self.read_until.load(Relaxed))
     }
 
-    /// The next reading is to see whether all is as it was.
+    /// Makes the next reading check whether anything has changed.
     pub fn expire(&self) {
         let used = self.current();
         used.from.store(counter::read().wrapping_add(used.span.load(Relaxed)), Relaxed);
@@ -138,17 +139,17 @@ impl Hot {
         self.current().span.store(0, Release);
     }
 
-    /// The last count that was made of the kernel's clock.
+    /// The last count derived from the kernel's clock.
     pub fn last(&self) -> u64 {
         self.last.load(Relaxed)
     }
 
-    /// Notes a count that was made of the kernel's clock, unless a later one is noted.
+    /// Records a count derived from the kernel's clock, unless a later one is recorded.
     pub fn raise(&self, count: u64) {
         self.last.fetch_max(count, Relaxed);
     }
 
-    /// Whether it is time to see if the counter can be used again, by CLOCK_MONOTONIC; which may
+    /// Whether it is time to check if the counter can be used again, by CLOCK_MONOTONIC, which may
     /// go backwards when a timeline is left.
     pub fn is_to_be_tried(&self, now: u64) -> bool {
         now.wrapping_sub(self.try_at.load(Relaxed)).cast_signed().unsigned_abs() > LONGEST_TRY
@@ -160,7 +161,7 @@ impl Hot {
         self.try_at.store(then, Relaxed);
     }
 
-    /// No reader is to make system calls.
+    /// Forbids readers to make system calls.
     pub fn confine(&self) {
         self.confined.store(true, Relaxed);
     }

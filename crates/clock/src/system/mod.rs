@@ -1,9 +1,9 @@
-//! The process's clock: what is read at every call, and what is done when upkeep is due.
+//! The process's clock: the reading done on every call, and the upkeep when it is due.
 //!
-//! A count is the processor's counter plus an offset, which is zero unless the counter was
-//! measured anew after a jump. Where the counter is not to be trusted, a count is made from
-//! CLOCK_MONOTONIC by the same line that counts are made to nanoseconds with, so that all instants
-//! of a process can be compared.
+//! A count is the processor's counter plus an offset, which is zero unless the counter was measured
+//! again after a jump. While the counter is not trusted, counts are derived from CLOCK_MONOTONIC
+//! with the same line that converts counts to nanoseconds, so all instants of a process can be
+//! compared.
 
 mod hot;
 mod phase;
@@ -35,25 +35,25 @@ macro_rules! latch {
     }};
 }
 
-/// The line; written by the thread that has the record.
+/// The line, written by the thread that holds the record.
 static LINE: Latch<{ line::WORDS }> = latch!(line::WORDS);
 
-/// The line's rate once more, for durations, which need nothing else of it.
+/// A copy of the line's rate for durations, which need nothing else of the line.
 static RATE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// What is read, and why; written by the thread that has the record.
+/// The current source and the reason, written by the thread that holds the record.
 static TRUST: Latch<{ trust::WORDS }> = latch!(trust::WORDS);
 
-/// A clock that is so far behind was put back, in nanoseconds: other threads read it, too.
+/// A clock this far behind was set back, in nanoseconds: other threads read it, too.
 const PUT_BACK: u64 = 1_000_000;
 
-/// The count, as the processor comes to it.
+/// The count, unordered.
 #[inline]
 pub fn now() -> u64 {
     HOT.count(counter::read()).unwrap_or_else(slow)
 }
 
-/// The count, without the upkeep that may be due: for whom a few microseconds are too long.
+/// The count, without upkeep that may be due, for callers that cannot spare a few microseconds.
 #[inline]
 pub fn now_in_haste() -> u64 {
     HOT.count(counter::read()).unwrap_or_else(|| match HOT.offset() {
@@ -62,8 +62,8 @@ pub fn now_in_haste() -> u64 {
     })
 }
 
-/// A count that is read although upkeep is due. It is made known before anything is made of it:
-/// no line that is drawn meanwhile changes what has been read.
+/// A count read although upkeep is due. It is recorded before it is used, so that no line drawn
+/// meanwhile changes what has been read.
 fn late(ticks: u64, offset: u64) -> u64 {
     let count = ticks.wrapping_add(offset);
     HOT.note_late(count);
@@ -71,13 +71,13 @@ fn late(ticks: u64, offset: u64) -> u64 {
     count
 }
 
-/// The count, after all that came before.
+/// The count, ordered after everything before it.
 #[inline]
 pub fn now_ordered() -> u64 {
     HOT.count(counter::read_ordered()).unwrap_or_else(slow)
 }
 
-/// A count of late.
+/// A recent count.
 #[inline]
 pub fn recent() -> u64 {
     match HOT.recent() {
@@ -86,45 +86,45 @@ pub fn recent() -> u64 {
     }
 }
 
-/// The counter itself.
+/// The raw counter.
 #[inline]
 pub fn raw() -> u64 {
     counter::read()
 }
 
-/// The counter itself, in order.
+/// The raw counter, ordered.
 #[inline]
 pub fn raw_ordered() -> u64 {
     counter::read_ordered()
 }
 
-/// The line that counts are on now: as far as CLOCK_MONOTONIC is concerned.
+/// The current line, as far as CLOCK_MONOTONIC is concerned.
 pub fn line() -> Line {
     if ready() == Turn::Unfinished {
-        // Counts are the counter's; what they mean is not known yet.
+        // Counts are the counter's; their meaning is not known yet.
         let line = Line { error: UNKNOWN, ..Line::NANOSECONDS };
         return with_others(line.from(counter::read_ordered(), kernel::monotonic()));
     }
     Line::from_words(LINE.read())
 }
 
-/// The rate of counts, as it is known now.
+/// The current rate of counts.
 pub fn rate() -> Slope {
     if ready() == Turn::Unfinished {
         return Slope::ONE;
     }
-    // Each is a rate by itself: that one is older does not matter.
+    // The two words are independent, so it does not matter if one is older.
     let [nanos_per_tick, ticks_per_nano] = [0, 1].map(|word: usize| RATE[word].load(Relaxed));
     Slope { nanos_per_tick, ticks_per_nano }
 }
 
-/// Makes a line the one that is read.
+/// Publishes a line.
 fn write(line: &Line) {
     LINE.write(&line.to_words());
     write_rate(line);
 }
 
-/// The same, unless somebody has read late since `seen`.
+/// Publishes a line unless a late reading was made since `seen`.
 fn write_if(seen: u64, line: &Line) -> bool {
     let written = LINE.write_if(seen, &line.to_words());
     if written {
@@ -138,10 +138,10 @@ fn write_rate(line: &Line) {
     RATE[1].store(line.rate.ticks_per_nano, Relaxed);
 }
 
-/// The line, with how far the other clocks are ahead.
+/// The line, including the offsets of the other clocks.
 pub fn line_to_others() -> Line {
     let line = line();
-    // Another clock may be set at any time; where the kernel's is read it is asked each time.
+    // Another clock may be set at any time; if the kernel's is read it is asked each time.
     if HOT.is_counting() { line } else { with_others(line) }
 }
 
@@ -150,7 +150,7 @@ fn with_others(line: Line) -> Line {
     Line { wall_ahead: wall.middle(), wall_error: wall.error(), boot_ahead: boot.middle(), ..line }
 }
 
-/// The same, with what the kernel says of its own clock where the counter is not in use.
+/// The same, with what the kernel reports of its own clock if the counter is not in use.
 pub fn line_to_utc() -> Line {
     let mut line = line_to_others();
     if !HOT.is_counting() && !HOT.is_confined() && !timeline::is_here() {
@@ -159,7 +159,7 @@ pub fn line_to_utc() -> Line {
     line
 }
 
-/// What is read, and why, as of now.
+/// The current source and the reason.
 pub fn trust() -> Trust {
     if ready() == Turn::Unfinished {
         return Trust::Kernel(Reason::Measuring);
@@ -178,13 +178,13 @@ pub fn upkeep() {
     with_record(|record| record.upkeep(true));
 }
 
-/// The upkeep of a thread that does nothing else.
+/// The upkeep of a dedicated thread.
 pub fn routine() {
     with_record(|record| record.upkeep(false));
 }
 
-/// Does something with the record, if nobody else has it. A signal handler that left it by a jump
-/// would keep it for good.
+/// Runs a function on the record, if it is free. A signal handler that left it by a jump would keep
+/// it for good.
 fn with_record(what: impl FnOnce(&mut Record)) {
     without_signals(|| {
         if let Some(mut record) = Record::take() {
@@ -193,12 +193,12 @@ fn with_record(what: impl FnOnce(&mut Record)) {
     });
 }
 
-/// Whether the counter is what is read, and the host's time.
+/// Whether the counter is read and shows the host's time.
 pub fn is_counting() -> bool {
     HOT.is_counting() && !timeline::is_here()
 }
 
-/// From now on no reader makes system calls other than `clock_gettime`.
+/// Forbids readers all system calls but `clock_gettime` from now on.
 pub fn confine() {
     HOT.confine();
     ready();
@@ -210,7 +210,7 @@ pub fn distrust(reason: Reason) {
     with_record(|record| record.give_up(reason));
 }
 
-/// What is done when the count cannot simply be read.
+/// The slow path, when the count cannot simply be read.
 #[cold]
 #[inline(never)]
 fn slow() -> u64 {
@@ -232,11 +232,11 @@ fn slow() -> u64 {
     }
 }
 
-/// The count by the kernel's clock. Instants never go back, so where that clock does (when a
-/// program leaves a timeline that was ahead of the host), they go on from the last one.
+/// The count according to the kernel's clock. Instants never go back: if that clock does (when a
+/// program leaves a timeline that was ahead of the host), they continue from the last one.
 fn kernel_count() -> u64 {
-    // In this order: whatever was counted before, the clock was not behind it when it is read.
-    // Between a reading and a later look others may have counted on for any time.
+    // In this order: whatever was counted before, the clock read afterwards is not behind it.
+    // Between a reading and a later look others may have advanced the count by any amount.
     let last = HOT.last();
     fence(SeqCst);
     let now = kernel::monotonic();
@@ -253,19 +253,19 @@ fn kernel_count() -> u64 {
     last
 }
 
-/// The kernel says that this count has come: its timer for it has expired.
+/// Records that the kernel reports this count as reached: its timer for it has expired.
 pub fn has_come(count: u64) {
     if !HOT.is_counting() {
         HOT.raise(count);
     }
 }
 
-/// In a forked child.
+/// Runs in a forked child.
 extern "C" fn look_again() {
     HOT.expire();
 }
 
-/// Sees to it that the clock is measured.
+/// Ensures that the clock is measured.
 #[inline]
 fn ready() -> Turn {
     match PHASE.lock() {
@@ -280,14 +280,14 @@ fn ready() -> Turn {
     }
 }
 
-/// Does something that no signal handler is to interrupt: it would find the clock unmeasured, and
-/// could leave by a jump and never come back. A process that makes no system calls but the most
-/// necessary ones takes that upon itself.
+/// Runs a function with signals blocked: a signal handler would find the clock unmeasured, and
+/// could leave by a jump and never come back. A process confined to essential system calls takes
+/// that risk itself.
 fn without_signals(what: impl FnOnce()) {
     if HOT.is_confined() {
         return what();
     }
-    // SAFETY: there are sets to be written and read.
+    // SAFETY: both sets are valid to write and read.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
@@ -299,14 +299,14 @@ fn without_signals(what: impl FnOnce()) {
     }
 }
 
-/// The first measurement.
+/// Makes the first measurement.
 #[cold]
 fn begin() {
     timeline::look();
     vmclock::look();
-    // What was forked may live in another time namespace: it looks before it counts.
-    // SAFETY: the handler stores a number in a static. If there is no room for it, a child looks
-    // when its upkeep is due.
+    // A forked child may live in another time namespace: it checks before it counts. SAFETY: the
+    // handler stores a number in a static. If registration fails, a child checks when its upkeep is
+    // due.
     unsafe { libc::pthread_atfork(None, None, Some(look_again)) };
     let record = Record::make();
     let verdict = verdict::examine().and_then(|()| record.ok_or(Reason::NoMemory)?.measure());

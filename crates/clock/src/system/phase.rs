@@ -1,4 +1,4 @@
-//! Who measures first.
+//! Which thread measures first.
 
 use std::sync::atomic::{
     AtomicU32,
@@ -7,29 +7,29 @@ use std::sync::atomic::{
 
 use rustix::thread::{futex, gettid, sched_yield};
 
-/// What the caller is to do.
+/// What the caller must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// To measure, and then to say that it is done.
+    /// Measure, and then report that it is done.
     First,
     /// Nothing: it is done.
     Ready,
-    /// Nothing: it is done by the code that this has interrupted, and later.
+    /// Nothing: it will be done later, by the code that this has interrupted.
     Unfinished,
 }
 
-/// How often a thread yields to the one that measures, which takes a millisecond or two, before
-/// it looks whether there is such a thread: in a child that was forked meanwhile there is none. One
-/// that is there is waited for, however long others keep it from running: two that measure would
-/// write one line over the other.
+/// How often a thread yields to the measuring one, which takes a millisecond or two, before it
+/// checks whether that thread exists: in a child forked meanwhile it does not. An existing one is
+/// waited for, however long it is kept from running: two measuring threads would overwrite each
+/// other's line.
 const PATIENCE: u32 = 10_000;
 
 const NEW: u32 = 0;
 const READY: u32 = 1;
-/// Others are the measuring thread's id, of which there are 2²², and this.
+/// The other states are the measuring thread's id, of which there are 2²², with this.
 const BUSY: u32 = 2;
 
-/// What is between the state and the id of the thread in it.
+/// The shift of the thread id within the state.
 const ID: u32 = 2;
 
 pub static PHASE: Phase = Phase::at(NEW);
@@ -54,16 +54,16 @@ impl Phase {
     pub fn finish(&self) {
         self.state.store(READY, SeqCst);
         if self.sleepers.load(SeqCst) > 0 {
-            // Where nobody can be woken nobody could sleep.
+            // If waking is impossible, so was sleeping.
             let _ = futex::wake(&self.state, futex::Flags::PRIVATE, u32::MAX >> 1);
         }
     }
 
-    /// Waits until the state is another one, without keeping a thread of a lower priority from
-    /// running, as yielding does.
+    /// Waits until the state changes, without keeping a thread of lower priority from running, as
+    /// yielding does.
     fn sleep(&self, found: u32) {
         self.sleepers.fetch_add(1, SeqCst);
-        // It returns early for many reasons, after which the state is looked at again.
+        // It returns early for many reasons; the state is checked again afterwards.
         let _ = futex::wait(&self.state, futex::Flags::PRIVATE, found, None);
         self.sleepers.fetch_sub(1, SeqCst);
     }
@@ -96,23 +96,25 @@ impl Phase {
     }
 }
 
-/// Has this process a thread of this id? Its parent's may be at it in memory of its own.
+/// Whether this process has a thread with this id. The parent's thread may be measuring in its own
+/// memory.
 fn is_here(thread: u32) -> bool {
     // SAFETY: no memory is involved.
     let asked = || unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, NONE) };
     reaches(asked)
 }
 
-/// Is there a thread of this id, in whatever process?
+/// Whether a thread with this id exists in any process.
 pub fn is_alive(thread: u32) -> bool {
     // SAFETY: no memory is involved.
     reaches(|| unsafe { libc::syscall(libc::SYS_tkill, thread, NONE) })
 }
 
-/// No signal: it is only asked whom it would reach.
+/// No signal: only checks whom it would reach.
 const NONE: libc::c_int = 0;
 
-/// Did it reach anybody? A signal handler that reads the clock must leave `errno` as it was.
+/// Whether the call reached a thread. A signal handler that reads the clock must leave `errno` as
+/// it was.
 fn reaches(ask: impl FnOnce() -> libc::c_long) -> bool {
     // SAFETY: the pointer is to this thread's own.
     let errno = unsafe { &mut *libc::__errno_location() };
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn who_is_in_another_process_is_not_waited_for() {
-        // As in a forked child, whose parent goes on.
+        // As in a forked child whose parent continues.
         let parent = rustix::process::getppid().expect("a parent").as_raw_nonzero().get();
         assert!(is_alive(parent.cast_unsigned()));
         let phase = Phase::at(parent.cast_unsigned() << ID | BUSY);
@@ -159,7 +161,7 @@ mod tests {
         thread::scope(|scope| {
             assert_eq!(phase.lock(), Turn::First);
             let waiting = scope.spawn(|| phase.lock());
-            // It sleeps only after it has looked whether this thread is there.
+            // It sleeps only after it has checked whether this thread exists.
             eigentime_harness::eventually("it sleeps, or does not wait", || {
                 phase.sleepers.load(SeqCst) > 0 || waiting.is_finished()
             });

@@ -1,8 +1,8 @@
-//! What upkeep remembers between two times, and what it does.
+//! The state that upkeep keeps between runs, and its actions.
 //!
-//! It lies in a page that the kernel empties in a forked child (MADV_WIPEONFORK): whatever a
-//! thread of the parent was doing to it at that moment, the child finds a record that nobody has
-//! taken and in which nothing stands, which is a valid one.
+//! It lies in a page that the kernel zeroes in a forked child (MADV_WIPEONFORK): whatever a thread
+//! of the parent was doing to it at that moment, the child finds a free and empty record, which is
+//! valid.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -32,39 +32,40 @@ use crate::verdict::{self, timeline, vmclock};
 /// The size of the page.
 const PAGE: usize = 4096;
 
-/// How long the first measurement takes, in nanoseconds: its error is then some 30 ppm, which the
-/// ones that follow bring down within a second to 0.03.
+/// The duration of the first measurement, in nanoseconds: its error is then some 30 ppm, which
+/// later ones reduce to 0.03 within a second.
 const FIRST_SPAN: u64 = 1_000_000;
 
 /// How far ahead of the present a new line begins, in nanoseconds: longer than it takes to write
-/// it, unless the thread is interrupted. If it is so three times, the old line stays.
+/// it, unless the thread is interrupted. After three such interruptions the old line stays.
 const LEADS: [u64; 3] = [50_000, 500_000, 5_000_000];
 
-/// How long the counter is measured again after a jump, before it is taken into use.
+/// How long the counter is measured after a jump before it is used again, in nanoseconds.
 const AGAIN_SPAN: u64 = 10_000_000;
 
-/// Between two questions to the kernel that take system calls, in nanoseconds.
+/// The interval between questions to the kernel that take system calls, in nanoseconds.
 const EXAMINED_EVERY: u64 = 1_000_000_000;
 
-/// What the kernel adds to its own error in that time, in microseconds: 500 ppm.
+/// The kernel's increase of its own error in that time, in microseconds: 500 ppm.
 const EXAMINED_GROWTH: u64 = 500;
 
-/// The kernel's units of frequency, 2^-16 ppm, and of the tick, of which 10,000 are the usual
-/// length, as parts of the clock's rate.
+/// The kernel's units of frequency, 2^-16 ppm, and of the tick, whose usual length is 10,000, as
+/// parts of the clock's rate.
 const FREQUENCY: f64 = 1e-6 / 65_536.0;
 const TICK: f64 = 1e-4;
 
-/// Nobody has the record.
+/// The record is free.
 const FREE: u32 = 0;
 
-/// A thread has it that must not ask the kernel who it is: nobody can tell if it has ended.
+/// A thread that must not ask the kernel for its id has it: its end cannot be detected.
 const UNNAMED: u32 = u32::MAX;
 
-/// A reading may be so much older than the last comparison and still be one of the counter in
+/// A reading may be this much older than the last comparison and still belong to the counter in
 /// use, in nanoseconds: another thread came first.
 const LATE: u64 = 1_000_000;
 
-/// More of CLOCK_BOOTTIME than of CLOCK_MONOTONIC has passed: the machine slept.
+/// If CLOCK_BOOTTIME advanced by this much more than CLOCK_MONOTONIC, in nanoseconds, the machine
+/// was suspended.
 const SLEPT: u64 = 1_000_000;
 
 static PLACE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -73,36 +74,36 @@ static PLACE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
 struct Page {
     /// The id of the thread that has the record, or [`FREE`] or [`UNNAMED`].
     owner: AtomicU32,
-    /// Used by the owner alone.
+    /// Used only by the owner.
     kept: UnsafeCell<Kept>,
 }
 
 const _: () = assert!(size_of::<Page>() <= PAGE);
 
-/// All zeroes in a new process.
+/// The kept state; all zeroes in a new process.
 #[repr(C)]
 pub struct Kept {
     discipline: Discipline,
-    /// Whether the next three were set.
+    /// Whether the next three are set.
     known: bool,
     wall: Interval,
     boot: Interval,
     disruptions: u64,
-    /// When the kernel was asked last, by CLOCK_MONOTONIC.
+    /// When the kernel was last asked, on CLOCK_MONOTONIC.
     examined: u64,
     /// The first of two comparisons after a jump, or none.
     again: Sample,
 }
 
-/// The record, taken by the thread that has this value, which stays in it. It is taken from nobody
-/// but a thread that has ended, however long that had it.
+/// Exclusive access to the record. It is taken over only from a thread that has ended, however long
+/// that had it.
 pub struct Record {
     page: &'static Page,
     in_one_thread: PhantomData<*const ()>,
 }
 
-/// Whether the thread has ended that had the record. Its id may be another thread's by now: then
-/// the record waits for that one to end.
+/// Whether the thread that had the record has ended. If its id was reused, the record waits for the
+/// new thread to end.
 fn has_ended(owner: u32) -> bool {
     // The first process of a namespace may share the memory of one outside, which it cannot see.
     const FIRST: i32 = 1;
@@ -113,7 +114,7 @@ impl Deref for Record {
     type Target = Kept;
 
     fn deref(&self) -> &Kept {
-        // SAFETY: the thread owns the page, and this is the only value that says so.
+        // SAFETY: the thread owns the page, and this is the only value that grants access.
         unsafe { &*self.page.kept.get() }
     }
 }
@@ -132,8 +133,8 @@ impl Drop for Record {
 }
 
 impl Record {
-    /// The record, unless another thread has it, or the code that this has interrupted, or there
-    /// is none because the counter was never in use.
+    /// The record, unless another thread or the interrupted code has it, or none exists because the
+    /// counter was never in use.
     pub fn take() -> Option<Self> {
         let page = PLACE.load(Acquire);
         if page.is_null() {
@@ -151,9 +152,9 @@ impl Record {
         Some(Self { page, in_one_thread: PhantomData })
     }
 
-    /// A new record.
+    /// Creates a record.
     pub fn make() -> Option<Self> {
-        // SAFETY: a new mapping, where the kernel has room for it.
+        // SAFETY: a new mapping, at an address chosen by the kernel.
         let page = unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             let page = mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE).ok()?;
@@ -164,7 +165,7 @@ impl Record {
         Self::take()
     }
 
-    /// The first measurement: waits a millisecond.
+    /// Makes the first measurement, which takes a millisecond.
     pub fn measure(&mut self) -> Result<(), Reason> {
         let first = kernel::compare(ClockId::Monotonic);
         while kernel::monotonic().saturating_sub(first.nanos) < FIRST_SPAN {
@@ -193,7 +194,7 @@ impl Record {
     }
 
     /// Compares the counter with the kernel's clock, and asks for the kernel's verdict if that is
-    /// due or `now`.
+    /// due or `now` is set.
     pub fn upkeep(&mut self, now: bool) {
         let Some(offset) = HOT.offset() else {
             return self.try_again();
@@ -228,9 +229,9 @@ impl Record {
         }
     }
 
-    /// Makes a line the one that is read after another: what has been read must not change. Where
-    /// nobody has read since upkeep was due, as after a pause, the line is drawn from there; or
-    /// else from a count in the future on.
+    /// Publishes a line after another without changing what has been read. If no reading was made
+    /// since upkeep was due, as after a pause, the line is drawn from there; otherwise from a count
+    /// in the future.
     fn join(&mut self, line: Line, old: &Line, offset: u64) {
         let (now, line) = (line.sample_ticks, self.with_others(line));
         let seen = LINE.seen();
@@ -245,7 +246,7 @@ impl Record {
             let lead = old.rate.ticks(lead).unwrap_or(0);
             let base = counter::read().wrapping_add(offset).saturating_add(lead);
             let line = line.after(old, base);
-            // Who was interrupted here for longer than that tries again.
+            // A thread interrupted here for longer than that tries again.
             if counter::read().wrapping_add(offset) < base {
                 write(&line);
                 break;
@@ -254,19 +255,19 @@ impl Record {
         self.extend(&line, now);
     }
 
-    /// Makes a line the one that is read, whatever was before.
+    /// Publishes a line regardless of the previous one.
     fn publish(&mut self, line: Line) {
         let line = self.with_others(line);
         write(&line);
         self.extend(&line, line.sample_ticks);
     }
 
-    /// The line with what the other clocks are ahead by.
+    /// The line with the offsets of the other clocks.
     fn with_others(&mut self, line: Line) -> Line {
         let (wall, boot) = (kernel::ahead(ClockId::Realtime), kernel::ahead(ClockId::Boottime));
         let kept = &mut **self;
-        // They stay the same until the clock is set or the machine sleeps, and are known the
-        // better the more often they are asked for.
+        // They are constant until the clock is set or the machine is suspended, and become more
+        // precise with each reading.
         let narrowed = |old: Interval, new: Interval| {
             if kept.known { old.and(new).unwrap_or(new) } else { new }
         };
@@ -283,7 +284,7 @@ impl Record {
         }
     }
 
-    /// Lets the counter be read until the next comparison is due, `now` being the last.
+    /// Allows the counter to be read until the next comparison is due, `now` being the last.
     fn extend(&self, line: &Line, now: u64) {
         HOT.note(now);
         let late = line.rate.ticks(LATE).unwrap_or(0);
@@ -291,7 +292,7 @@ impl Record {
         HOT.extend(from, self.discipline.due_in(line).saturating_add(late));
     }
 
-    /// Goes on with the kernel's clock: instants go on from here, readings are the kernel's.
+    /// Switches to the kernel's clock: instants continue from here, readings are the kernel's.
     pub fn give_up(&mut self, reason: Reason) {
         let line = Line::from_words(LINE.read());
         let count = match HOT.offset() {
@@ -314,7 +315,7 @@ impl Record {
         HOT.try_at(line.sample_nanos);
     }
 
-    /// Goes on from a count at a reading of the kernel's clock, which was put back.
+    /// Continues from a count at a reading of the kernel's clock, which was set back.
     pub fn go_on_from(&mut self, count: u64, now: u64) {
         let line = Line::from_words(LINE.read());
         // Unless another thread was here before.
@@ -332,7 +333,7 @@ impl Record {
         HOT.try_at(now.saturating_add(EXAMINED_EVERY));
         let verdict = match Trust::from_words(TRUST.read()) {
             Trust::Kernel(Reason::Warp) => return,
-            // What has passed leaves the kernel's last verdict as it was.
+            // A passing cause leaves the kernel's last verdict unchanged.
             Trust::Kernel(
                 Reason::Suspended | Reason::Moved | Reason::Jumped | Reason::Timeline,
             ) if HOT.is_confined() && !timeline::is_here() => Ok(()),
@@ -373,22 +374,22 @@ const fn with(sample: Sample, offset: u64) -> Sample {
     Sample { ticks: sample.ticks.wrapping_add(offset), ..sample }
 }
 
-/// What the kernel says of how its clock is led.
+/// The kernel's report on how its clock is steered.
 pub struct Steering {
-    /// How far the wall clock can be from UTC, in nanoseconds; [`UNKNOWN`] if it is not synchronized
-    /// or the kernel does not say.
+    /// How far the wall clock can be from UTC, in nanoseconds; [`UNKNOWN`] if it is not
+    /// synchronized or the kernel does not report it.
     pub utc_error: u64,
-    /// By which part of its rate the clock is led: by its frequency and the length of its tick.
+    /// The relative rate correction of the clock: from its frequency and the length of its tick.
     rate: f64,
 }
 
 impl Steering {
-    /// As of now (adjtimex(2)).
+    /// The current state (adjtimex(2)).
     pub fn now() -> Self {
-        // SAFETY: all zeroes asks for nothing to be changed.
+        // SAFETY: all zeroes requests no change.
         let mut timex: libc::timex = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes what it knows into `timex`; a signal handler that reads the
-        // clock must leave `errno` as it was.
+        // SAFETY: the kernel writes its state into `timex`; a signal handler that reads the clock
+        // must leave `errno` as it was.
         let state = unsafe {
             let errno = libc::__errno_location();
             let before = *errno;
@@ -416,9 +417,9 @@ mod tests {
 
     use super::*;
 
-    /// Runs it in a forked child, whose clock is its own, and says whether it was so.
+    /// Runs a test in a forked child, whose clock is its own, and returns its result.
     fn in_a_child(is_so: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child starts threads and reads clocks; glibc sees to its own allocator.
+        // SAFETY: the child starts threads and reads clocks; glibc takes care of its own allocator.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let status = i32::from(!is_so());
@@ -427,14 +428,14 @@ mod tests {
         }
         let mut status = 0;
         loop {
-            // SAFETY: `child` is a child of this process, and nobody else waits for it.
+            // SAFETY: `child` is a child of this process, and no other code waits for it.
             unsafe { libc::waitpid(child, &raw mut status, libc::WUNTRACED) };
             if !libc::WIFSTOPPED(status) {
                 return status == 0;
             }
-            // Longer than any upkeep takes, and than a record was once believed to be in use.
+            // Longer than any upkeep takes, and longer than a record was once considered in use.
             thread::sleep(Duration::from_secs(8));
-            // SAFETY: it is continued, and nothing else.
+            // SAFETY: this only continues the child.
             unsafe { libc::kill(child, libc::SIGCONT) };
         }
     }
@@ -466,7 +467,7 @@ mod tests {
                 Record::take().map(std::mem::forget).is_some()
             });
             let taken = ended.join().unwrap_or(false);
-            // A joined thread may be there for another moment.
+            // A joined thread may exist for another moment.
             while is_alive(ENDED.load(SeqCst).cast_unsigned()) {
                 thread::yield_now();
             }

@@ -10,25 +10,25 @@ use rustix::time::{
 
 use super::schedule::Nanos;
 
-/// What the ticker's thread waits in: for a timerfd, which no timer slack delays, and for the bell
-/// that tells of new events.
+/// What the ticker's thread waits for: a timerfd, which is not subject to timer slack, and the bell
+/// that signals new events.
 #[derive(Debug)]
 pub struct Alarm {
     timer: OwnedFd,
 }
 
-/// What has ended a wait.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     Timer,
-    /// The bell, a signal, that it has waited for long, or that there was nothing to wait with.
+    /// The bell, a signal, the maximum wait, or nothing to wait with.
     Otherwise,
 }
 
-/// How long to wait where there is nothing to wait with, in nanoseconds: 1 ms.
+/// How long to wait without descriptors, in nanoseconds: 1 ms.
 const BLIND: i64 = 1_000_000;
-/// How long a wait in the kernel is at most. Whoever closes the descriptors while the thread waits
-/// for them, as closefrom(3) does, ends neither the wait nor can the bell be heard after that.
+/// The longest wait in the kernel. Closing the descriptors while the thread waits for them, as
+/// closefrom(3) does, does not end the wait, and the bell can no longer be heard.
 const DEAF: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 impl Alarm {
@@ -39,7 +39,7 @@ impl Alarm {
 
     /// Waits until CLOCK_MONOTONIC shows this, or the bell rings. It may return early.
     pub fn wait(&self, until: Nanos, bell: impl AsFd) -> Woken {
-        // Zero would mean never.
+        // Zero would disarm the timer.
         let it_value = timespec(until.max(1));
         let it_interval = timespec(0);
         let once = Itimerspec { it_interval, it_value };
@@ -77,8 +77,8 @@ fn silence(bell: impl AsFd) -> Woken {
     Woken::Otherwise
 }
 
-/// Somebody has closed the descriptors: then the thread looks at its inbox now and then, rather
-/// than never or all the time.
+/// A wait after the descriptors were closed: the thread checks its inbox now and then, rather than
+/// never or all the time.
 pub fn blind() -> Woken {
     let _ = clock_nanosleep_relative(ClockId::Monotonic, &Timespec { tv_sec: 0, tv_nsec: BLIND });
     Woken::Otherwise

@@ -13,7 +13,7 @@ use crate::Clock;
 use crate::privilege::{Degradation, LatencyHold, MemoryLock, Pin, Realtime, Stretch, Wish};
 use crate::sleeper::{self, Policy};
 
-/// What a ticker is to be: see [`Ticker::builder`].
+/// The configuration of a ticker: see [`Ticker::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for before it is started"]
 pub struct Builder {
@@ -27,7 +27,7 @@ pub struct Builder {
     hold_latency: bool,
 }
 
-/// How many events a ticker is made for.
+/// The default number of events.
 const CAPACITY: usize = 1024;
 /// The thread's name.
 const NAME: &str = "eigentime-tick";
@@ -36,7 +36,7 @@ impl Default for Builder {
     fn default() -> Self {
         Self {
             clock: Clock::system(),
-            // Precision is what a ticker is for: it spins as much as that takes.
+            // A ticker is for precision: it spins as much as that takes.
             policy: Policy { cpu: 1.0, ..Policy::default() },
             capacity: CAPACITY,
             window: SHIELD,
@@ -49,36 +49,36 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The clock that deadlines are of. [A mock](Clock::mock) is looked at each millisecond.
+    /// Sets the clock of deadlines. [A mock](Clock::mock) is read every millisecond.
     pub fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// How punctual events are to be, and what that may cost: see the
-    /// [module's documentation](super).
+    /// Sets how punctual events should be and what that may cost: see the [module's
+    /// documentation](super).
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
 
-    /// How many events it can have, 1024 unless this says otherwise and [`MOST_EVENTS`] at most:
-    /// their memory is taken at the start, none later.
+    /// Sets the maximum number of events, 1024 by default and [`MOST_EVENTS`] at most: their memory
+    /// is allocated at the start, none later.
     pub fn capacity(self, capacity: usize) -> Self {
         Self { capacity: capacity.max(1), ..self }
     }
 
-    /// How long before the deadlines of the shielded event nothing else is done: [`SHIELD`]
-    /// unless this says otherwise, and half of that event's period at most.
+    /// Sets how long before the deadlines of the shielded event nothing else is done: [`SHIELD`] by
+    /// default, and at most half of that event's period.
     pub fn shield(self, window: Duration) -> Self {
         Self { window, ..self }
     }
 
-    /// Keeps the thread on this processor. Devices can interrupt it there all the same:
-    /// `eigentime doctor --explain device-interrupts` says how to have them interrupt another.
+    /// Keeps the thread on this processor. Devices can still interrupt it there: `eigentime doctor
+    /// --explain device-interrupts` describes how to move their interrupts.
     pub fn pin(self, cpu: usize) -> Self {
         Self { pin: Some(cpu), ..self }
     }
 
-    /// Makes the thread a real-time one (SCHED_FIFO) of this priority, from 1 to 99. Where it
+    /// Makes the thread a real-time thread (SCHED_FIFO) with this priority, from 1 to 99. If it
     /// spins all the time, the kernel stops it for 50 ms of each second
     /// (/proc/sys/kernel/sched_rt_runtime_us), which shows as [`Tick::stolen`](super::Tick).
     pub fn realtime(self, priority: u8) -> Self {
@@ -90,17 +90,17 @@ impl Builder {
         Self { lock_memory: true, ..self }
     }
 
-    /// Keeps processors out of idle states from which they wake late, from 2 ms before a deadline
-    /// on, or all the time if deadlines are closer together than 20 ms.
+    /// Keeps processors out of idle states with a high exit latency, from 2 ms before a deadline,
+    /// or all the time if deadlines are closer together than 20 ms.
     pub fn hold_latency(self) -> Self {
         Self { hold_latency: true, ..self }
     }
 
-    /// Starts the thread and asks for what it is to have: what is not granted is in
+    /// Starts the thread and requests its privileges; refusals are listed in
     /// [`Ticker::degradation`].
     ///
     /// # Errors
-    /// If what was asked for is impossible anywhere, or the thread cannot be started.
+    /// If a request is invalid on any system, or the thread cannot be started.
     pub fn start(self) -> Result<Ticker, Error> {
         self.check()?;
         let failed = |what| move |error: io::Error| Error::Start { what, error };
@@ -115,7 +115,7 @@ impl Builder {
             let schedule = Schedule::with_capacity(self.capacity, nanos(self.window));
             let (granted, lost) = Granted::ask(&self, &schedule);
             let Granted { latency, realtime, pin, memory } = granted;
-            // Only if whoever has started it has panicked: then it is stopped, too.
+            // It fails only if the starting thread has panicked: then the ticker is stopped, too.
             let _ = report.send(lost);
             if memory.is_some() {
                 MemoryLock::warm_stack();
@@ -146,7 +146,7 @@ impl Builder {
     }
 }
 
-/// What the thread was given; dropping it gives it back.
+/// The privileges of the thread, restored on drop.
 struct Granted {
     realtime: Option<Realtime>,
     latency: Option<LatencyHold>,
@@ -165,7 +165,7 @@ impl Granted {
         let memory = memory.and_then(|taken| note(&mut lost, Wish::LockMemory, taken));
         let latency = wishes.hold_latency.then(LatencyHold::take);
         let latency = latency.and_then(|taken| note(&mut lost, Wish::HoldLatency, taken));
-        // Last, so that nothing of the above is done with this priority.
+        // Last, so that none of the above runs with this priority.
         let realtime = wishes.realtime.and_then(|priority| {
             note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
         });
@@ -177,8 +177,8 @@ fn note<T>(lost: &mut Vec<Degradation>, what: Wish, granted: Result<T, String>) 
     granted.map_err(|why| lost.push(Degradation { what, why })).ok()
 }
 
-/// Has the program's signal handlers run on its other threads; what the processor itself raises
-/// stays.
+/// Leaves the program's signal handlers to its other threads, except for signals raised by the
+/// processor.
 fn block_signals() {
     // SAFETY: the set is filled in before it is used, and only the calling thread's mask changes.
     unsafe {

@@ -7,28 +7,28 @@ use rustix::io::Errno;
 use rustix::process::getpid;
 use rustix::thread::futex;
 
-/// How far an event has come, in shared memory: to be read at any time for the price of a load,
-/// to spin on, or to wait for without spinning.
+/// The progress of an event in shared memory: readable at any time at the cost of a load, to spin
+/// on, or to wait for without spinning.
 ///
-/// It belongs to one event. [`Counter::passed`] counts all deadlines that have come, those that
-/// were missed among them, which [`Counter::missed`] tells.
+/// It belongs to one event. [`Counter::passed`] counts all past deadlines, including the missed
+/// ones, which [`Counter::missed`] counts.
 #[derive(Debug, Default)]
 pub struct Counter {
     passed: AtomicU64,
     missed: AtomicU64,
-    /// The process whose ticker counts, or [`FREE`]; and [`CLOSED`] if it counts no more.
+    /// The process whose ticker counts, or [`FREE`]; with [`CLOSED`] if it no longer counts.
     owner: AtomicU64,
-    /// Those that may be asleep.
+    /// The number of threads that may be asleep.
     waiting: AtomicU32,
-    /// What they sleep on: changed whenever there is something to see.
+    /// The futex they sleep on: changed whenever there is something to see.
     bell: AtomicU32,
 }
 
 const FREE: u64 = 0;
-/// Above the number of the process.
+/// The bit above the process number.
 const CLOSED: u64 = 1 << 32;
 
-/// Why a counter will not move any more.
+/// Why a counter will not advance any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Gone {
@@ -43,7 +43,7 @@ pub enum Gone {
 }
 
 impl Counter {
-    /// One that has counted nothing.
+    /// A counter at zero.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -55,23 +55,23 @@ impl Counter {
         }
     }
 
-    /// The deadlines that have come.
+    /// The number of deadlines that have passed.
     #[inline]
     #[must_use]
     pub fn passed(&self) -> u64 {
         self.passed.load(SeqCst)
     }
 
-    /// Those among them that were missed.
+    /// The number of those that were missed.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Relaxed)
     }
 
-    /// Sleeps until more than `number` deadlines have come; how many there are then.
+    /// Sleeps until more than `number` deadlines have passed, and returns how many have.
     ///
     /// # Errors
-    /// If that will not happen any more.
+    /// If that cannot happen any more.
     pub fn wait_past(&self, number: u64) -> Result<u64, Gone> {
         loop {
             if let Some(passed) = self.wait(number, None)? {
@@ -80,12 +80,12 @@ impl Counter {
         }
     }
 
-    /// The same, but no longer than `timeout`: then there is none.
+    /// Like [`Counter::wait_past`], but for at most `timeout`, after which it returns `None`.
     ///
     /// # Errors
-    /// If that will not happen any more.
+    /// If that cannot happen any more.
     pub fn wait_past_for(&self, number: u64, timeout: Duration) -> Result<Option<u64>, Gone> {
-        // What is longer than the kernel takes is for ever to anybody.
+        // A time beyond the kernel's range is practically forever.
         let end = crate::Instant::now().checked_add(timeout);
         loop {
             let left = end.map(|end| end - crate::Instant::now());
@@ -96,14 +96,14 @@ impl Counter {
         }
     }
 
-    /// Sleeps once, until woken by whatever it may be.
+    /// Sleeps once, until woken for any reason.
     fn wait(&self, number: u64, timeout: Option<Duration>) -> Result<Option<u64>, Gone> {
         if let Some(passed) = self.past(number) {
             return Ok(Some(passed));
         }
         self.waiting.fetch_add(1, SeqCst);
         let bell = self.bell.load(SeqCst);
-        // Looked at again after `waiting` was raised: `publish` stores and then looks at that.
+        // Checked again after `waiting` was raised: `publish` stores and then reads `waiting`.
         let result = match (self.past(number), self.gone()) {
             (Some(passed), _) => Ok(Some(passed)),
             (None, Some(gone)) => Err(gone),
@@ -133,18 +133,18 @@ impl Counter {
         }
     }
 
-    /// Makes it one event's; false if it is another's.
+    /// Assigns it to one event; false if it is another's.
     pub(super) fn take(&self) -> bool {
         self.owner.compare_exchange(FREE, process(), SeqCst, SeqCst).is_ok()
     }
 
-    /// Undoes [`Counter::take`], when nothing has been counted.
+    /// Undoes [`Counter::take`] if nothing has been counted.
     pub(super) fn give_back(&self) {
         self.owner.store(FREE, SeqCst);
     }
 
-    /// That so many deadlines more have come, one of them to be delivered now. False if those
-    /// who wait could not be woken.
+    /// Counts this many missed deadlines and one about to be delivered. False if the waiting
+    /// threads could not be woken.
     pub(super) fn publish(&self, missed: u64) {
         if missed > 0 {
             self.missed.store(self.missed.load(Relaxed) + missed, Relaxed);
@@ -154,7 +154,7 @@ impl Counter {
         self.ring();
     }
 
-    /// That it will not move any more.
+    /// Marks that it will not advance any more.
     pub(super) fn close(&self) {
         self.owner.fetch_or(CLOSED, SeqCst);
         self.ring();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(counter.wait_past_for(10_000, Duration::MAX), Err(Gone::Ended));
     }
 
-    /// Whoever looks while it is taken is not told that it is another process's.
+    /// A look while the counter is being taken does not report another process's counter.
     #[test]
     fn what_is_being_taken_is_not_forked() {
         const ROUNDS: usize = 20_000;

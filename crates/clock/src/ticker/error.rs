@@ -3,19 +3,19 @@ use std::time::Duration;
 
 use super::EventId;
 
-/// Why a ticker could not be started, or an event not be added.
+/// Why a ticker could not be started or an event could not be added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The thread, or what it waits with, could not be made.
+    /// The thread, or a descriptor it waits for, could not be created.
     #[error("the ticker could not be started: {what}: {error}")]
     Start {
-        /// What could not be made.
+        /// What could not be created.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A priority or a policy that is impossible anywhere.
+    /// An invalid priority or policy.
     #[error(transparent)]
     Impossible(#[from] crate::sleeper::Error),
     /// A ticker for too many events.
@@ -23,17 +23,17 @@ pub enum Error {
         "a ticker for {asked} events: {most} at most, so that none delays the others; start several"
     )]
     Capacity {
-        /// How many were asked for.
+        /// The requested number.
         asked: usize,
-        /// How many there can be.
+        /// The maximum number.
         most: usize,
     },
     /// A period that is too short.
     #[error("a period of {asked:?}: the shortest is {shortest:?}")]
     Period {
-        /// What was asked for.
+        /// The requested period.
         asked: Duration,
-        /// What there is.
+        /// The shortest period.
         shortest: Duration,
     },
     /// An instant of another clock than the ticker's.
@@ -46,12 +46,12 @@ pub enum Error {
         "{by} (\"{name}\") is shielded, and only one can be: remove it first, or start a second ticker on another processor"
     )]
     Shielded {
-        /// Which one.
+        /// The event that has it.
         by: EventId,
-        /// What it is called.
+        /// Its name.
         name: String,
     },
-    /// There are as many events as the ticker was made for.
+    /// The ticker's capacity is used up.
     #[error(
         "the ticker has {0} events and was made for no more: give `Builder::capacity` a greater number, or remove some"
     )]
@@ -69,7 +69,7 @@ pub enum Error {
         "the eventfd blocks whoever writes to it when it is full, and with it all events: make it with EFD_NONBLOCK (its readers can wait with poll(2)), or let the event make it (`Event::new_eventfd`)"
     )]
     BlockingEventfd,
-    /// An eventfd could not be made or kept.
+    /// An eventfd could not be created or duplicated.
     #[error("the eventfd: {0}")]
     Eventfd(#[from] io::Error),
     /// The ticker has been dropped.

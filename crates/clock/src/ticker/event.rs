@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::Counter;
 use crate::Instant;
 
-/// What is to be delivered, when and to whom: see [`Ticker::add`](super::Ticker::add).
+/// What to deliver, when and to whom: see [`Ticker::add`](super::Ticker::add).
 ///
-/// Without a callback, an eventfd or a counter, it gets a counter of its own, which the handle
-/// has. The last that is given is the one that counts.
+/// Without a callback, an eventfd or a counter, it gets a counter of its own, which the handle has.
+/// If several are given, the last one counts.
 #[must_use = "an event does nothing until it is added to a ticker"]
 pub struct Event {
     pub(super) rhythm: Rhythm,
@@ -19,14 +19,14 @@ pub struct Event {
     pub(super) to: To,
 }
 
-/// When.
+/// When an event is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rhythm {
     Every(Duration),
     Once(Instant),
 }
 
-/// To whom.
+/// The receiver of an event.
 pub(super) enum To {
     Callback(Callback),
     Eventfd(OwnedFd),
@@ -36,27 +36,27 @@ pub(super) enum To {
 
 pub(super) type Callback = Box<dyn FnMut(Tick) + Send>;
 
-/// Which event, in the order in which a ticker was given them; from 1 on.
+/// The id of an event, in the order in which a ticker was given them, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub(super) u64);
 
-/// A deadline that has come.
+/// A deadline that has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tick {
-    /// Whose.
+    /// The event.
     pub event: EventId,
-    /// Which one of the event's deadlines, from 0 on, the missed ones counted.
+    /// Which of the event's deadlines, from 0, counting missed ones.
     pub number: u64,
-    /// The deadline: the start and `number` periods.
+    /// The deadline: the start plus `number` periods.
     pub due: Instant,
-    /// When it was seen that the deadline has come: what follows at once is the delivery.
+    /// When the deadline was seen to have passed: the delivery follows at once.
     pub fired: Instant,
     /// The deadlines since the last tick that were not delivered.
     pub missed: u64,
     /// How long the thread was kept from spinning before this tick, by interrupts, the kernel's
-    /// scheduler or the hypervisor: the sum of the gaps between two readings of the clock that
-    /// were longer than [`GAP`](super::GAP).
+    /// scheduler or the hypervisor: the sum of the gaps between two clock readings that were longer
+    /// than [`GAP`](super::GAP).
     pub stolen: Duration,
 }
 
@@ -66,62 +66,63 @@ impl Event {
         Self { rhythm, start: None, shielded: false, name: None, to }
     }
 
-    /// Again and again: each `period` after its start, which is a period after it is added unless
-    /// [`Event::starting`] says otherwise. From [`SHORTEST`](super::SHORTEST) on.
+    /// A periodic event: at each `period` after its start, which is one period after it is added
+    /// unless [`Event::starting`] says otherwise. The shortest period is
+    /// [`SHORTEST`](super::SHORTEST).
     pub fn every(period: Duration) -> Self {
         Self::new(Rhythm::Every(period))
     }
 
-    /// Once. If that is over already: at once.
+    /// A single event; immediate if the instant has passed.
     pub fn once(at: Instant) -> Self {
         Self::new(Rhythm::Once(at))
     }
 
-    /// The first deadline. If that is over, then it gives the phase: the first deadline is the
+    /// Sets the first deadline. If that has passed, it sets the phase: the first deadline is the
     /// next one that is a whole number of periods after it.
     pub fn starting(mut self, start: Instant) -> Self {
         self.start = Some(start);
         self
     }
 
-    /// This is the one before whose deadlines the ticker does nothing else: see the
-    /// [module's documentation](super). A ticker has one such event at most.
+    /// Shields the event: the ticker does nothing else before its deadlines; see the [module's
+    /// documentation](super). A ticker has at most one such event.
     pub fn shielded(mut self) -> Self {
         self.shielded = true;
         self
     }
 
-    /// What it is called in the statistics.
+    /// Sets its name in the statistics.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Calls this on the ticker's thread, where nothing else is delivered meanwhile: so it should
-    /// be short. It can add events and drop handles, its own among them. If it panics, the event
-    /// ends (see [`Ended::Panicked`](super::Ended)), unless panics abort the program.
+    /// Delivers by calling this on the ticker's thread. Nothing else is delivered meanwhile, so it
+    /// should be short. It can add events and drop handles, including its own. If it panics, the
+    /// event ends (see [`Ended::Panicked`](super::Ended)), unless panics abort the program.
     pub fn callback(mut self, callback: impl FnMut(Tick) + Send + 'static) -> Self {
         self.to = To::Callback(Box::new(callback));
         self
     }
 
-    /// Adds the number of deadlines that have come, 1 and those missed, to this eventfd, as a
-    /// timerfd would. It must have been made with EFD_NONBLOCK, and stay so, since it is never
-    /// waited for: what it cannot hold is counted as
+    /// Delivers by adding the number of deadlines that have passed, 1 plus those missed, to this
+    /// eventfd, as a timerfd would. It must have been created with EFD_NONBLOCK, and stay so, since
+    /// the ticker never waits for it: what it cannot hold is counted as
     /// [undelivered](super::EventStatistics::undelivered).
     pub fn eventfd(mut self, descriptor: OwnedFd) -> Self {
         self.to = To::Eventfd(descriptor);
         self
     }
 
-    /// The same with an eventfd that is made now, which does not block when read: see
+    /// Delivers to a new eventfd, which does not block when read: see
     /// [`EventHandle::eventfd`](super::EventHandle::eventfd).
     pub fn new_eventfd(mut self) -> Self {
         self.to = To::NewEventfd;
         self
     }
 
-    /// Counts here, and wakes those who wait for it.
+    /// Delivers by counting here, and wakes those who wait for the counter.
     pub fn counter(mut self, counter: Arc<Counter>) -> Self {
         self.to = To::Counter(counter);
         self
@@ -160,8 +161,7 @@ impl Tick {
         self.fired - self.due
     }
 
-    /// Whether the thread was kept from spinning before it: then its lateness is not the
-    /// ticker's.
+    /// Whether the thread was kept from spinning before it: then its lateness is not the ticker's.
     #[must_use]
     pub fn preempted(&self) -> bool {
         !self.stolen.is_zero()

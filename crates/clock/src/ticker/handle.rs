@@ -8,9 +8,9 @@ use super::record::Record;
 use super::shared::Shared;
 use super::{Counter, Ended, EventId, EventStatistics};
 
-/// An event that was added. Dropping it removes the event: after that it is not delivered any
-/// more, and its callback, if it was running on the ticker's thread, has returned (unless it is
-/// that callback which drops it).
+/// An event that was added. Dropping it removes the event: after that it is not delivered any more,
+/// and its callback, if it was running on the ticker's thread, has returned (unless that callback
+/// itself drops the handle).
 #[must_use = "dropping the handle removes the event"]
 pub struct EventHandle {
     shared: Arc<Shared>,
@@ -30,25 +30,25 @@ impl EventHandle {
         Self { shared, record, counter, eventfd, kept: false }
     }
 
-    /// Which event it is.
+    /// The event's id.
     #[must_use]
     pub fn id(&self) -> EventId {
         self.record.id
     }
 
-    /// What it is called.
+    /// The event's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.record.name
     }
 
-    /// The deadlines that were delivered.
+    /// The number of delivered deadlines.
     #[must_use]
     pub fn fired(&self) -> u64 {
         self.record.seen.fired.load(Relaxed)
     }
 
-    /// The deadlines that were missed, up to the last that was delivered.
+    /// The number of missed deadlines, up to the last delivery.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.record.seen.missed.load(Relaxed)
@@ -60,31 +60,31 @@ impl EventHandle {
         self.record.seen.last_miss()
     }
 
-    /// All that was seen of it.
+    /// The statistics of the event.
     #[must_use]
     pub fn statistics(&self) -> EventStatistics {
         EventStatistics { ended: self.ended(), ..self.record.statistics() }
     }
 
-    /// Why nothing more will come, if so.
+    /// Why the event has ended, if it has.
     #[must_use]
     pub fn ended(&self) -> Option<Ended> {
         if self.shared.is_forked() { Some(Ended::Forked) } else { self.record.ended() }
     }
 
-    /// The counter that counts it, if one does.
+    /// The counter that counts it, if any.
     #[must_use]
     pub fn counter(&self) -> Option<&Arc<Counter>> {
         self.counter.as_ref()
     }
 
-    /// The eventfd that it is written to, if there is one.
+    /// The eventfd that it is written to, if any.
     #[must_use]
     pub fn eventfd(&self) -> Option<BorrowedFd<'_>> {
         self.eventfd.as_ref().map(|descriptor| descriptor.as_fd())
     }
 
-    /// Lets the event go on without a handle, as long as the ticker lives.
+    /// Keeps the event without a handle, as long as the ticker lives.
     pub fn keep(mut self) {
         self.kept = true;
     }

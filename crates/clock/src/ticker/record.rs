@@ -12,10 +12,10 @@ use super::event::Callback;
 use super::schedule::Times;
 use super::{Counter, Ended, EventId, EventStatistics};
 
-/// An event as the ticker's thread and the handle share it.
+/// An event, shared between the ticker's thread and the handle.
 ///
-/// Neither waits for a lock: who may touch the delivery is said by the state. The thread has it
-/// while it is delivering; whoever has removed the event has it when it is not.
+/// Neither waits for a lock: the state determines who may touch the delivery. The thread has it
+/// while delivering; whoever has removed the event has it otherwise.
 #[derive(Debug)]
 pub struct Record {
     pub id: EventId,
@@ -23,14 +23,14 @@ pub struct Record {
     pub times: Times,
     pub shielded: bool,
     pub seen: Seen,
-    /// Where the schedule has it, if it has: the ticker's thread's own.
+    /// Its slot in the schedule, if it has one: used only by the ticker's thread.
     pub slot: AtomicUsize,
     state: AtomicU32,
     delivery: UnsafeCell<Option<Delivery>>,
 }
 
-// SAFETY: all is atomic or never changes but `delivery`, which is touched only by the one whom the
-// state gives it to; and what is in it can be sent to another thread.
+// SAFETY: everything is atomic or immutable except `delivery`, which only its owner according to
+// the state touches; and its contents can be sent to another thread.
 unsafe impl Sync for Record {}
 
 /// How an event is delivered.
@@ -41,27 +41,27 @@ pub enum Delivery {
     Counter(Arc<Counter>),
 }
 
-/// Waits for its deadlines.
+/// Waiting for its deadlines.
 const WAITING: u32 = 0;
-/// Is being delivered: the thread has the delivery.
+/// Being delivered: the thread has the delivery.
 const DELIVERING: u32 = 1;
-/// The same, and whoever has removed it sleeps until that is over, and then has the delivery.
+/// Being delivered: whoever has removed it sleeps until that is over, and then has the delivery.
 const AWAITED: u32 = 2;
-/// The same, but it was removed by its own callback: the thread keeps the delivery.
+/// Being delivered, but removed by its own callback: the thread keeps the delivery.
 const DISOWNED: u32 = 3;
 /// The handle is gone.
 const REMOVED: u32 = 4;
 /// It was delivered for the last time.
 const DONE: u32 = 5;
-/// Its callback has panicked.
+/// Its callback panicked.
 const PANICKED: u32 = 6;
 /// The ticker has stopped.
 const STOPPED: u32 = 7;
 
-/// No miss was seen yet, no culprit.
+/// No miss or culprit yet.
 const NONE: u64 = u64::MAX;
 
-/// What was seen of an event: the ticker's thread writes, all others read.
+/// The observations of an event: written by the ticker's thread, read by all others.
 #[derive(Debug)]
 pub struct Seen {
     pub fired: AtomicU64,
@@ -77,12 +77,12 @@ pub struct Seen {
     undelivered: AtomicU64,
 }
 
-/// What is left to do after a delivery.
+/// What remains to do after a delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub enum After {
-    /// The event goes on.
+    /// The event continues.
     Waits,
-    /// It is over, or was removed meanwhile.
+    /// It has ended, or was removed meanwhile.
     Ended,
 }
 
@@ -119,8 +119,8 @@ impl Record {
         }
     }
 
-    /// Delivers by `deliver`, unless the event was removed: none then. `deliver` says whether the
-    /// event has ended, and how. To be called on the ticker's thread only.
+    /// Delivers with `deliver`, unless the event was removed: then none. `deliver` returns whether
+    /// the event has ended, and how. Must be called only on the ticker's thread.
     pub fn deliver(&self, deliver: impl FnOnce(&mut Delivery) -> Option<Ended>) -> Option<After> {
         self.state.compare_exchange(WAITING, DELIVERING, SeqCst, SeqCst).ok()?;
         // SAFETY: DELIVERING gives it to this thread.
@@ -151,9 +151,9 @@ impl Record {
         }
     }
 
-    /// Ends the event for good: when this returns, it is not being delivered, unless it is its
-    /// own callback that calls this (`within`). The delivery, if the caller has it now, and
-    /// whether the ticker's thread still has to forget the event.
+    /// Ends the event for good: when this returns, it is not being delivered, unless its own
+    /// callback calls this (`within`). Returns the delivery, if the caller has it now, and whether
+    /// the ticker's thread still has to forget the event.
     pub fn remove(&self, within: bool) -> (Option<Delivery>, bool) {
         let mut state = self.state.load(SeqCst);
         loop {
@@ -170,16 +170,16 @@ impl Record {
             }
         }
         while state == DELIVERING && self.state.load(SeqCst) == AWAITED {
-            // Any failure is a reason to look again: it was changed, or a signal came.
+            // Any failure is a reason to check again: it was changed, or a signal came.
             let _ = futex::wait(&self.state, futex::Flags::PRIVATE, AWAITED, None);
         }
-        // SAFETY: REMOVED, which this call has brought about, gives it to this thread.
+        // SAFETY: REMOVED, which this call has set, gives it to this thread.
         let delivery = unsafe { &mut *self.delivery.get() };
         close(delivery);
         (delivery.take(), matches!(state, WAITING | DELIVERING))
     }
 
-    /// That the ticker's thread has stopped: to be called by the last that delivers.
+    /// Marks that the ticker's thread has stopped; must be called by the last deliverer.
     pub fn stop(&self) {
         if self.state.compare_exchange(WAITING, DELIVERING, SeqCst, SeqCst).is_ok() {
             // SAFETY: DELIVERING gives it to this thread.
@@ -231,13 +231,13 @@ impl Record {
     }
 }
 
-/// Runs what is the program's own: whether it has returned. If it panics, that ends here.
+/// Runs the program's own code and returns whether it returned. A panic in it ends here.
 pub fn contained(run: impl FnOnce()) -> bool {
-    // Dropping what it has panicked with could panic again, outside.
+    // Dropping the panic payload could panic again, outside.
     catch_unwind(AssertUnwindSafe(run)).map_err(std::mem::forget).is_ok()
 }
 
-/// Nothing more will come.
+/// Closes the delivery: nothing more will come.
 fn close(delivery: &Option<Delivery>) {
     if let Some(Delivery::Counter(counter)) = delivery {
         counter.close();
@@ -249,8 +249,8 @@ impl Seen {
         Some(self.last_miss.load(Relaxed)).filter(|miss| *miss != NONE).map(Duration::from_nanos)
     }
 
-    /// That a deadline was delivered, so late, after so many that were missed; the thread was
-    /// stopped for so long before.
+    /// Records a delivered deadline: the number missed before it, its lateness, and how long the
+    /// thread was stopped before it.
     pub fn note_tick(&self, missed: u64, miss: u64, stolen: u64, withheld: bool) {
         add(&self.missed, missed);
         add(&self.fired, 1);
@@ -278,14 +278,14 @@ impl Seen {
     }
 }
 
-/// Adds to a number that only the caller's thread writes.
+/// Adds to a number written only by the caller's thread.
 pub fn add(number: &AtomicU64, more: u64) {
     if more > 0 {
         number.store(number.load(Relaxed).wrapping_add(more), Relaxed);
     }
 }
 
-/// Raises a number that only the caller's thread writes.
+/// Raises a number written only by the caller's thread.
 pub fn raise(number: &AtomicU64, least: u64) {
     if number.load(Relaxed) < least {
         number.store(least, Relaxed);

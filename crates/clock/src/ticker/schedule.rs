@@ -1,39 +1,38 @@
-//! What is due when, apart from threads and clocks: all instants are nanoseconds of
-//! CLOCK_MONOTONIC, and time passes only by what the caller says.
+//! Which events are due when, independent of threads and clocks: all instants are nanoseconds of
+//! CLOCK_MONOTONIC, and time passes only as the caller says.
 //!
-//! A deadline is `start + k · period`, computed from `k` each time, so nothing adds up. Of all
-//! deadlines of an event, each is either fired or counted as missed.
+//! A deadline is `start + k · period`, computed from `k` each time, so errors do not accumulate.
+//! Each deadline of an event is either fired or counted as missed.
 
 use crate::privilege::Stretch;
 
 /// An instant in nanoseconds of CLOCK_MONOTONIC, or a length in nanoseconds.
 pub type Nanos = u64;
 
-/// What the delivery of an event is taken to last before one was seen, in nanoseconds: more than
-/// the write to an eventfd that wakes a reader (1 to 2 µs measured on a 2.6 GHz guest).
+/// The assumed duration of the first delivery of an event, in nanoseconds: more than the write to
+/// an eventfd that wakes a reader (1 to 2 µs measured on a 2.6 GHz guest).
 const ASSUMED_LENGTH: Nanos = 2_000;
 
-/// How many deliveries are remembered for what the next will last.
+/// The number of deliveries remembered to estimate the next.
 const REMEMBERED: usize = 8;
 
 /// How long an event is held back for the shielded one, in nanoseconds: 0.1 s. After that it is
-/// delivered outside the window even though it will run into it, and if the shielded one leaves
-/// nothing between its windows, right after that. Otherwise an event whose delivery once took long
-/// would never be tried again, and one that is longer than what is left between two windows never
-/// delivered.
+/// delivered outside the window even though it will run into it, or right after the shielded one if
+/// that leaves no time between its windows. Otherwise an event whose delivery once took long would
+/// never be tried again, and one longer than the time between two windows never delivered.
 pub const PATIENCE: Nanos = 100_000_000;
 
-/// What is delivered by whom, in the order of its deadlines.
+/// The events in the order of their deadlines.
 ///
 /// Nothing is allocated after [`Schedule::with_capacity`], up to that number of events.
 #[derive(Debug)]
 pub struct Schedule<T> {
     slots: Vec<Option<Entry<T>>>,
     free: Vec<usize>,
-    /// All that are waiting but the shielded one, the next at the end.
+    /// All waiting events except the shielded one, the next at the end.
     order: Vec<Place>,
     shielded: Option<usize>,
-    /// The shielded one was fired, and since then nothing else could have been.
+    /// The shielded one was fired, and nothing else could have been since.
     crowded: bool,
     /// The length of the shield window.
     window: Nanos,
@@ -49,7 +48,7 @@ pub struct Times {
     pub period: Option<Nanos>,
 }
 
-/// A place in the order: among equals, the one that was added first comes first.
+/// A place in the order: among equals, the one added first comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     due: Nanos,
@@ -62,54 +61,54 @@ struct Entry<T> {
     item: T,
     times: Times,
     added: u64,
-    /// The number of the deadline that is next.
+    /// The number of the next deadline.
     next: u64,
     finished: bool,
     withheld: bool,
     lengths: Lengths,
 }
 
-/// What to do now.
+/// What to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing, until an event is added.
     Idle,
-    /// Nothing, until then.
+    /// Nothing until the given time.
     Wait {
         /// When to ask again.
         until: Nanos,
-        /// From when on nothing else may be begun: the shield window of a shielded event,
-        /// `until` for the others.
+        /// From when on nothing else may be started: the shield window of a shielded event, `until`
+        /// for the others.
         quiet: Nanos,
-        /// The item that is waited for.
+        /// The slot of the awaited item.
         slot: usize,
     },
-    /// To deliver this.
+    /// Deliver this.
     Fire(Firing),
 }
 
-/// A deadline that is to be delivered.
+/// A deadline to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Firing {
-    /// Where the event is: for [`Schedule::get`] and [`Schedule::delivered`].
+    /// The event's slot: for [`Schedule::get`] and [`Schedule::delivered`].
     pub slot: usize,
     /// Which of the event's deadlines it is, counted from zero.
     pub number: u64,
     /// The deadline.
     pub due: Nanos,
-    /// The deadlines between the last that was delivered and this one.
+    /// The deadlines between the last delivery and this one.
     pub missed: u64,
     /// Whether it was held back for the shielded event.
     pub withheld: bool,
 }
 
-/// A second event that wanted the shield.
+/// Another event already has the shield.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Taken;
 
 impl<T> Schedule<T> {
-    /// One for so many events, with a shield window of this length before the deadlines of the
-    /// shielded one: shortened to half its period if that is less.
+    /// A schedule for this many events, with a shield window of this length before the deadlines of
+    /// the shielded one, shortened to half its period if that is less.
     pub fn with_capacity(capacity: usize, window: Nanos) -> Self {
         Self {
             slots: (0..capacity).map(|_| None).collect(),
@@ -122,7 +121,7 @@ impl<T> Schedule<T> {
         }
     }
 
-    /// Where it keeps its events.
+    /// The memory that holds the events.
     pub fn memory(&self) -> [Stretch; 3] {
         [
             Stretch::of(self.slots.as_ptr(), self.slots.capacity()),
@@ -131,10 +130,10 @@ impl<T> Schedule<T> {
         ]
     }
 
-    /// Takes an event up.
+    /// Adds an event.
     ///
     /// # Errors
-    /// If it is to be shielded and another one is.
+    /// If it asks for the shield and another event has it.
     pub fn add(&mut self, item: T, times: Times, shielded: bool) -> Result<usize, Taken> {
         if shielded && self.shielded.is_some() {
             return Err(Taken);
@@ -163,7 +162,7 @@ impl<T> Schedule<T> {
         Ok(slot)
     }
 
-    /// Takes away this event.
+    /// Removes this event.
     pub fn release(&mut self, slot: usize) -> Option<T> {
         let entry = self.slots.get_mut(slot)?.take()?;
         self.free.push(slot);
@@ -175,12 +174,12 @@ impl<T> Schedule<T> {
         Some(entry.item)
     }
 
-    /// Takes away the shielded event.
+    /// Removes the shielded event.
     pub fn unshield(&mut self) -> Option<T> {
         self.release(self.shielded?)
     }
 
-    /// Takes away all events.
+    /// Removes all events.
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         (0..self.slots.len()).filter_map(|slot| self.release(slot))
     }
@@ -190,7 +189,7 @@ impl<T> Schedule<T> {
         self.slots.get(slot)?.as_ref().map(|entry| &entry.item)
     }
 
-    /// What to do now. What is to be delivered has its next deadline from here on.
+    /// What to do now. The event of a returned delivery has its next deadline from here on.
     pub fn step(&mut self, now: Nanos) -> Step {
         let shield = self.shield();
         if let Some(shield) = shield
@@ -232,8 +231,8 @@ impl<T> Schedule<T> {
         }
     }
 
-    /// That what was fired is delivered, and how long that took. An event without further
-    /// deadlines comes back.
+    /// Records that the fired event was delivered, and how long that took. An event without further
+    /// deadlines is returned.
     pub fn delivered(&mut self, slot: usize, length: Nanos) -> Option<T> {
         let entry = self.slots.get_mut(slot)?.as_mut()?;
         entry.lengths.add(length);
@@ -269,7 +268,7 @@ impl<T> Schedule<T> {
         self.order.insert(index, place);
     }
 
-    /// Where a place is in the order, or where it belongs.
+    /// The index of a place in the order, or where it belongs.
     fn find(&self, place: Place) -> Result<usize, usize> {
         self.order.binary_search_by(|other| place.cmp(other))
     }
@@ -286,7 +285,7 @@ impl<T> Schedule<T> {
     }
 }
 
-/// The next deadline of the shielded event, and when its window begins.
+/// The next deadline of the shielded event, and the start of its window.
 #[derive(Clone, Copy)]
 struct Shield {
     due: Nanos,
@@ -317,13 +316,13 @@ impl Place {
 }
 
 impl Times {
-    /// The deadline with this number; the last instant there is for those beyond it.
+    /// The deadline with this number; the last possible instant for those beyond it.
     pub fn at(&self, number: u64) -> Nanos {
         let after = u128::from(number) * u128::from(self.period.unwrap_or(0));
         self.start.saturating_add(u64::try_from(after).unwrap_or(Nanos::MAX))
     }
 
-    /// The number of the last deadline that has come.
+    /// The number of the last deadline that has passed.
     pub fn reached(&self, now: Nanos) -> Option<u64> {
         let since = now.checked_sub(self.start)?;
         Some(self.period.map_or(0, |period| since / period))
@@ -334,7 +333,7 @@ impl Times {
         Self { start: self.start.saturating_add(by), ..self }
     }
 
-    /// The same deadlines, without those that are over.
+    /// The same deadlines, without those that have passed.
     pub fn from(self, now: Nanos) -> Self {
         match (self.period, self.reached(now)) {
             (Some(_), Some(over)) => Self { start: self.at(over + 1), ..self },
@@ -343,7 +342,7 @@ impl Times {
     }
 }
 
-/// How long the last deliveries of an event took.
+/// The durations of the last deliveries of an event.
 #[derive(Clone, Debug, Default)]
 struct Lengths {
     last: [Nanos; REMEMBERED],
@@ -356,8 +355,8 @@ impl Lengths {
         self.seen += 1;
     }
 
-    /// The second longest of those remembered: so a single delivery during which the thread was
-    /// stopped is not held against the event.
+    /// The second longest of those remembered, so that a single delivery during which the thread
+    /// was stopped does not count against the event.
     fn expected(&self) -> Nanos {
         let seen = &self.last[..self.seen.min(REMEMBERED)];
         let (mut longest, mut second) = (0, 0);

@@ -17,23 +17,23 @@ use super::statistics::Totals;
 use super::{Error, Event, EventHandle, EventId, SHORTEST, Statistics};
 use crate::{Clock, Instant};
 
-/// What the ticker's thread and those who use it have in common. The thread waits for none of
-/// it: what is for it goes through the inbox, without a lock.
+/// The state shared by the ticker's thread and its users. The thread never waits for it: messages
+/// reach it through the lock-free inbox.
 #[derive(Debug)]
 pub struct Shared {
     pub clock: Clock,
     pub inbox: ArrayQueue<Message>,
     pub totals: Totals,
-    /// The thread is in the kernel, or about to be: it wants to be woken by the bell.
+    /// The thread is in the kernel, or about to be, and must be woken with the bell.
     pub asleep: AtomicBool,
     /// An eventfd.
     pub bell: OwnedFd,
     process: Pid,
     thread: OnceLock<ThreadId>,
     stop: AtomicBool,
-    /// A callback has stopped the thread: nobody waits for its end.
+    /// A callback has stopped the thread: nothing waits for its end.
     abandoned: AtomicBool,
-    /// The thread takes nothing up any more.
+    /// The thread accepts no more messages.
     closed: AtomicBool,
     capacity: usize,
     /// Events that the thread has or will have.
@@ -41,23 +41,23 @@ pub struct Shared {
     last_id: AtomicU64,
     /// The event that has the shield, or [`NOBODY`].
     shielded: AtomicU64,
-    /// For statistics, and so that the memory of events is given back by those who add others.
+    /// For statistics, and so that the memory of events is freed by threads that add others.
     records: Mutex<Records>,
 }
 
-/// All events that somebody may still have.
+/// All events that may still be in use.
 #[derive(Debug, Default)]
 struct Records {
     all: Vec<Arc<Record>>,
-    /// How many there may be before those are taken out that nobody has any more: twice as many
-    /// as there were after the last time, so that adding an event does not look at all others.
+    /// The number of records at which unused ones are pruned: twice as many as were left the last
+    /// time, so that adding an event does not scan all others.
     room: usize,
 }
 
-/// So few are not worth looking at.
+/// A number too small to prune.
 const FEW: usize = 32;
 
-/// What the thread is told.
+/// A message to the thread.
 #[derive(Debug)]
 pub enum Message {
     Add(Arc<Record>),
@@ -88,12 +88,12 @@ impl Shared {
         })
     }
 
-    /// Whether this is not the process that has the thread.
+    /// Whether this process was forked from the one that has the thread.
     pub fn is_forked(&self) -> bool {
         getpid() != self.process
     }
 
-    /// That the caller is the ticker's thread.
+    /// Registers the caller as the ticker's thread.
     pub fn begin(&self) {
         self.thread.get_or_init(|| thread::current().id());
     }
@@ -150,7 +150,7 @@ impl Shared {
             return Err(Error::Full(self.capacity));
         }
         // SeqCst, with that of `Shared::close`: either that finds the event in the inbox, or this
-        // sees that nothing is taken up any more.
+        // sees that nothing is accepted any more.
         if self.closed.load(SeqCst) {
             self.unshield(record);
             self.refuse();
@@ -165,8 +165,8 @@ impl Shared {
     /// Ends an event, and waits until it is not being delivered.
     pub fn remove(&self, record: &Arc<Record>) {
         if self.is_forked() {
-            // The thread that may have been delivering it is not in this process: what it was
-            // doing is half done, and stays so.
+            // The thread that may have been delivering it is not in this process: its work is half
+            // done, and stays so.
             return;
         }
         let (delivery, known) = record.remove(self.is_within());
@@ -179,7 +179,7 @@ impl Shared {
         drop(delivery);
     }
 
-    /// That the thread has forgotten an event.
+    /// Records that the thread has forgotten an event.
     pub fn leave(&self, record: &Record) {
         self.unshield(record);
         self.live.fetch_sub(1, SeqCst);
@@ -192,12 +192,12 @@ impl Shared {
         let unused = self.records().prune();
         drop(unused);
         let records = self.records();
-        // The thread may not have forgotten yet what was removed.
+        // The thread may not have forgotten removed events yet.
         let there = records.all.iter().filter(|record| !record.is_removed());
         self.totals.with(there.map(|record| record.statistics()).collect())
     }
 
-    /// Forgets all events, when the thread has ended. Those that have a handle live on in it.
+    /// Forgets all events when the thread has ended. Those with a handle live on in it.
     pub fn clear(&self) {
         let records = std::mem::take(&mut *self.records());
         for record in records.all {
@@ -211,8 +211,8 @@ impl Shared {
         self.ring();
     }
 
-    /// Makes the thread, which is the caller's, end and forget all events then: a callback that
-    /// owns an adder would keep itself alive.
+    /// Makes the thread, which is the caller, end and then forget all events: otherwise a callback
+    /// that owns an adder would keep itself alive.
     pub fn abandon(&self) {
         self.abandoned.store(true, SeqCst);
         self.stop();
@@ -227,8 +227,7 @@ impl Shared {
         self.stop.load(SeqCst)
     }
 
-    /// That the thread takes nothing up any more: what is in the inbox and what comes in from here
-    /// on is refused.
+    /// Stops accepting messages: those in the inbox and later ones are refused.
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
         self.refuse();
@@ -253,13 +252,13 @@ impl Shared {
     /// before, or this sees that it is about to sleep.
     fn ring(&self) {
         if self.asleep.load(SeqCst) {
-            // It fails only if the bell was rung 2⁶⁴ times and not heard.
+            // It fails only if the bell was rung 2⁶⁴ times without being heard.
             let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
         }
     }
 
     fn unshield(&self, record: &Record) {
-        // It fails if it had not the shield, or not any more.
+        // It fails if the event does not have the shield, or no longer has it.
         let _ = self.shielded.compare_exchange(record.id.0, NOBODY, SeqCst, SeqCst);
     }
 
@@ -271,7 +270,7 @@ impl Shared {
     fn times(&self, event: &Event) -> Result<Times, Error> {
         let now = self.clock.now();
         let at = |instant: Instant| {
-            // The top bit says whose instant it is: a mock's, or the process's.
+            // The top bit distinguishes the instants of a mock from the process's.
             let other = (instant.as_ticks() ^ now.as_ticks()) >> 63 != 0;
             if other { Err(Error::OtherClock) } else { Ok(nanos(self.clock.monotonic(instant))) }
         };
@@ -296,14 +295,14 @@ impl Shared {
 }
 
 impl Records {
-    /// Takes an event up: some of those that nobody has any more.
+    /// Adds an event and returns some of those no longer in use.
     fn push(&mut self, record: Arc<Record>) -> Vec<Arc<Record>> {
         let unused = if self.all.len() < self.room { Vec::new() } else { self.prune() };
         self.all.push(record);
         unused
     }
 
-    /// Takes out the events that neither the thread nor a handle has.
+    /// Removes the events that neither the thread nor a handle has.
     fn prune(&mut self) -> Vec<Arc<Record>> {
         let is_unused = |record: &mut Arc<Record>| Arc::strong_count(record) == 1;
         let unused = self.all.extract_if(.., is_unused).collect();
@@ -329,7 +328,7 @@ fn delivery(to: To) -> Result<Delivery, Error> {
                 return Err(Error::NotAnEventfd(link.to_string_lossy().into_owned()));
             }
             let flags = fcntl_getfl(descriptor.as_fd()).map_err(std::io::Error::from)?;
-            // To see whether there is room would not do: somebody else can fill it meanwhile.
+            // Checking for room would not be enough: it can be filled meanwhile.
             if !flags.contains(OFlags::NONBLOCK) {
                 return Err(Error::BlockingEventfd);
             }

@@ -5,76 +5,76 @@ use std::time::Duration;
 
 use super::EventId;
 
-/// What a ticker has done so far.
+/// A ticker's statistics so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// The events it has, and those that have ended and whose handle is still there.
+    /// The current events, and ended ones whose handle still exists.
     pub events: Vec<EventStatistics>,
-    /// The deadlines that were delivered, also of events that are gone.
+    /// The delivered deadlines, including those of removed events.
     pub fired: u64,
-    /// The deadlines that were missed, also of events that are gone.
+    /// The missed deadlines, including those of removed events.
     pub missed: u64,
-    /// The time it has spun.
+    /// The time spent spinning.
     pub spun: Duration,
     /// The waits in the kernel.
     pub waits: u64,
-    /// The time in those.
+    /// The time spent in those waits.
     pub waited: Duration,
-    /// How often it was kept from spinning: a gap between two readings of the clock that was
-    /// longer than [`GAP`](super::GAP).
+    /// How often it was kept from spinning: a gap between two clock readings longer than
+    /// [`GAP`](super::GAP).
     pub gaps: u64,
-    /// How long in all: by interrupts, by the kernel's scheduler (a real-time thread that only
-    /// spins is stopped for 50 ms of each second by default) or by the hypervisor.
+    /// The total of those gaps: by interrupts, by the kernel's scheduler (a real-time thread that
+    /// only spins is stopped for 50 ms of each second by default) or by the hypervisor.
     pub stolen: Duration,
     /// The longest of those gaps.
     pub longest_gap: Duration,
 }
 
-/// What was seen of one event.
+/// The statistics of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventStatistics {
-    /// Which one.
+    /// The event.
     pub event: EventId,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Whether it is the shielded one.
     pub shielded: bool,
     /// The deadlines that were delivered.
     pub fired: u64,
-    /// The deadlines that were not, because a later one had come when there was time.
+    /// The deadlines that were not, because a later one had passed before there was time.
     pub missed: u64,
     /// How late the last delivery was.
     pub last_miss: Option<Duration>,
-    /// How late the latest delivery was.
+    /// The largest lateness of a delivery.
     pub worst_miss: Duration,
     /// The ticks before which the thread was kept from spinning.
     pub preempted: u64,
-    /// For how long in all.
+    /// The total of those times.
     pub stolen: Duration,
     /// The longest time that a delivery took: the callback, or the call that wakes a reader.
     pub longest_delivery: Duration,
-    /// Whose delivery was running when this one was due, the last time that this happened: the
-    /// longest, if there were several.
+    /// The event whose delivery was running when this one was due, most recently: the longest, if
+    /// there were several.
     pub delayed_by: Option<EventId>,
-    /// How many deadlines of others came while this one was being delivered.
+    /// The deadlines of other events that came during this one's deliveries.
     pub delayed_others: u64,
     /// How often it was held back because it would have run into the shield window.
     pub withheld: u64,
     /// How often the eventfd could not be written to.
     pub undelivered: u64,
-    /// Why nothing more will come, if so.
+    /// Why the event has ended, if it has.
     pub ended: Option<Ended>,
 }
 
-/// Why nothing more comes from an event.
+/// Why an event has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Ended {
     /// It had one deadline, which was delivered.
     Done,
-    /// Its callback has panicked.
+    /// Its callback panicked.
     Panicked,
     /// Its handle was dropped.
     Removed,
@@ -84,7 +84,7 @@ pub enum Ended {
     Forked,
 }
 
-/// The sums over all events: the ticker's thread writes, all others read.
+/// The sums over all events: written by the ticker's thread, read by all others.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub fired: AtomicU64,
@@ -116,7 +116,7 @@ impl Totals {
 }
 
 impl Statistics {
-    /// The event during whose delivery most deadlines of others came.
+    /// The event during whose delivery the most deadlines of others came.
     #[must_use]
     pub fn culprit(&self) -> Option<&EventStatistics> {
         let worst = self.events.iter().max_by_key(|event| event.delayed_others)?;

@@ -11,36 +11,35 @@ use crate::privilege::{LatencyHold, MemoryLock};
 use crate::sleeper::{Guard, Policy};
 use crate::{Instant, Reason, Trust};
 
-/// What is left at least before the next deadline, or the shield window, when a message is taken
-/// up from the inbox, in nanoseconds: it takes some 200 ns with ten events, 1 µs with four thousand.
+/// The least time before the next deadline, or the shield window, at which a message is taken from
+/// the inbox, in nanoseconds: it takes some 200 ns with ten events, 1 µs with four thousand.
 const TAKE_UP: Nanos = 2_000;
-/// What is left at least before a deadline when the clock may compare itself with the kernel's, in
+/// The least time before a deadline at which the clock may compare itself with the kernel's, in
 /// nanoseconds: that takes a few microseconds, and once a second some more.
 const REFINING: Nanos = 30_000;
-/// How long the clock goes without that at most, in nanoseconds: 1 s, in which a counter whose
-/// rate is known to 1 ppm is off by 1 µs.
+/// The longest time without such a comparison, in nanoseconds: 1 s, in which a counter whose rate
+/// is known to 1 ppm is off by 1 µs.
 const UNREFINED: Nanos = 1_000_000_000;
-/// The kernel is not asked to wait for less, in nanoseconds: the two calls alone take 1 µs.
+/// The shortest wait left to the kernel, in nanoseconds: the two calls alone take 1 µs.
 const WORTHWHILE: Nanos = 5_000;
-/// After so many readings of the clock the deadline is converted again, since the clock may have
-/// been refined: about 0.1 ms.
+/// After this many clock readings the deadline is converted again, since the clock may have been
+/// refined: about 0.1 ms.
 const FRESH: u32 = 4_096;
-/// A clock that shows the same so often stands, and is waited for in the kernel.
+/// A clock that shows the same value this often is frozen, and is waited for in the kernel.
 const STANDS: u32 = 2_000;
-/// A deadline that is further away needs no processor that wakes quickly yet, in nanoseconds:
-/// 20 ms.
+/// A deadline further away than this does not need low wake-up latency yet, in nanoseconds: 20 ms.
 const FAR: Nanos = 20_000_000;
-/// So long before such a deadline it is asked for again, in nanoseconds: 2 ms, for the processor
-/// to come out of the deepest idle state, which takes some 0.2 ms, and the call.
+/// How long before such a deadline low latency is requested again, in nanoseconds: 2 ms, for the
+/// processor to leave the deepest idle state, which takes some 0.2 ms, and for the call.
 const AHEAD: Nanos = 2_000_000;
-/// A clock that is so far behind what it has shown was put back, in nanoseconds.
+/// A clock this far behind what it has shown was set back, in nanoseconds.
 const PUT_BACK: Nanos = 1_000_000;
-/// A lateness that is worth a culprit's name, in nanoseconds.
+/// The smallest lateness for which a culprit is recorded, in nanoseconds.
 const LATE: Nanos = 1_000;
 
 /// The ticker's thread.
 pub struct Worker {
-    /// Of the schedule's memory, too: so it is dropped before that.
+    /// Includes the schedule's memory, so it is dropped before that.
     _memory: Option<MemoryLock>,
     shared: Arc<Shared>,
     schedule: Schedule<Arc<Record>>,
@@ -49,27 +48,27 @@ pub struct Worker {
     alarm: Alarm,
     latency: Option<LatencyHold>,
     is_mock: bool,
-    /// A gap that is not the loop's own, in ticks.
+    /// The smallest gap that is not the loop's own, in ticks.
     gap: u64,
-    /// What was stolen since the last tick, in nanoseconds.
+    /// The stolen time since the last tick, in nanoseconds.
     stolen: Nanos,
-    /// When the last wait has ended.
+    /// When the last wait ended.
     rested: Nanos,
-    /// When the inbox was looked at last.
+    /// When the inbox was last checked.
     looked: Nanos,
-    /// When the clock could compare itself with the kernel's last.
+    /// When the clock last had a chance to compare itself with the kernel's.
     refined: Nanos,
     busy: Option<Busy>,
-    /// The latest time so far, and by how much CLOCK_MONOTONIC was put back since the start: what
-    /// the schedule has for the time goes on.
+    /// The latest time so far, and how far CLOCK_MONOTONIC was set back since the start: the
+    /// schedule's time never goes back.
     seen: Nanos,
     put_back: Nanos,
 }
 
-/// Deliveries without a pause in between.
+/// Back-to-back deliveries.
 struct Busy {
     until: Nanos,
-    /// The longest of them, and whose it was.
+    /// The longest of them, and its event.
     longest: Nanos,
     culprit: Arc<Record>,
 }
@@ -118,8 +117,8 @@ impl Worker {
         }
     }
 
-    /// The time of an instant that is later than all before. CLOCK_MONOTONIC goes back where the
-    /// program leaves a timeline that was ahead of the host.
+    /// The time of an instant later than all before. CLOCK_MONOTONIC goes back if the program
+    /// leaves a timeline that was ahead of the host.
     fn seen(&mut self, now: Instant) -> Nanos {
         let mut time = self.nanos(now);
         if self.is_put_back(time) {
@@ -147,8 +146,8 @@ impl Worker {
         self.nanos(self.shared.clock.now_in_haste())
     }
 
-    /// Lets the clock compare itself with the kernel's, if that is due and there is time; where
-    /// there never is, at the price of one late tick now and then. What the time is after that.
+    /// Lets the clock compare itself with the kernel's if that is due and there is time; if there
+    /// never is, at the cost of an occasional late tick. Returns the time afterwards.
     fn refine(&mut self, now: Nanos, quiet: Nanos) -> Nanos {
         let room = quiet.saturating_sub(now);
         let overdue = room > 0 && now.saturating_sub(self.refined) >= UNREFINED;
@@ -159,7 +158,7 @@ impl Worker {
         self.refined
     }
 
-    /// Delivers.
+    /// Delivers an event.
     fn fire(&mut self, firing: Firing, fired: Instant, begin: Nanos) {
         let Some(record) = self.schedule.get(firing.slot).map(Arc::clone) else { return };
         let tick = Tick {
@@ -184,13 +183,13 @@ impl Worker {
             self.schedule.release(firing.slot);
             self.shared.leave(&record);
         }
-        // Where there is never time, what is added comes in all the same, slowly.
+        // Even if there is never time, new events are still taken up, slowly.
         if end.saturating_sub(self.looked) >= PATIENCE {
             self.take_up(end);
         }
     }
 
-    /// Counts a deadline, before whoever is woken by it can look.
+    /// Counts a deadline before the woken receiver can look.
     fn note(&self, record: &Record, firing: &Firing, tick: &Tick, late: Nanos) {
         record.seen.note_tick(firing.missed, late, nanos(tick.stolen), firing.withheld);
         add(&self.shared.totals.fired, 1);
@@ -227,7 +226,7 @@ impl Worker {
         self.rested = self.now();
     }
 
-    /// Waits for a deadline, first in the kernel and then spinning; and takes up what comes in
+    /// Waits for a deadline, first in the kernel and then spinning, and takes messages that arrive
     /// before `quiet`. It may return early.
     fn rest(&mut self, now: Nanos, until: Nanos, quiet: Nanos) {
         self.busy = None;
@@ -240,7 +239,7 @@ impl Worker {
             return;
         }
         let now = self.refine(now, quiet);
-        // A shield window is spun from its beginning on.
+        // A shield window is spun from its beginning.
         let length = quiet.saturating_sub(now);
         let ahead = match length {
             0..WORTHWHILE => length,
@@ -266,15 +265,15 @@ impl Worker {
             self.guard.spent(spun);
         }
         if stands && !self.is_put_back(end) {
-            // Whoever has stopped the clock keeps the kernel's timers, too.
+            // Whatever froze the clock freezes the kernel's timers, too.
             self.sleep(Some(until));
         }
     }
 
-    /// How long before its end a wait of this length is to be spun.
+    /// How much of the end of a wait of this length to spin.
     fn ahead(&mut self, length: Nanos, cycle: Nanos) -> Nanos {
         if self.is_unlimited() && length <= nanos(self.policy.max_guard) {
-            // Not a trial of the kernel's punctuality either: it would show in the intervals.
+            // No trial of the kernel's punctuality either: it would show in the intervals.
             return length;
         }
         self.guard.plan(&self.policy, length, cycle)
@@ -284,7 +283,7 @@ impl Worker {
         self.policy.cpu >= 1.0
     }
 
-    /// Takes a message from the inbox; whether there was one.
+    /// Takes a message from the inbox and returns whether there was one.
     fn take_up(&mut self, now: Nanos) -> bool {
         self.looked = now;
         let Some(message) = self.shared.inbox.pop() else { return false };
@@ -295,7 +294,7 @@ impl Worker {
                 let add =
                     |schedule: &mut Schedule<_>| schedule.add(Arc::clone(&record), times, shielded);
                 let slot = add(&mut self.schedule).or_else(|_taken| {
-                    // The shielded one before it was removed, but the message found no room.
+                    // The previous shielded event was removed, but the message found no room.
                     if let Some(before) = self.schedule.unshield() {
                         self.shared.leave(&before);
                     }
@@ -313,14 +312,14 @@ impl Worker {
 
     fn forget(&mut self, record: &Arc<Record>) {
         let slot = record.slot.load(Relaxed);
-        // It may have been forgotten before, and another one have its place.
+        // It may have been forgotten before, and its slot reused.
         if self.schedule.get(slot).is_some_and(|there| Arc::ptr_eq(there, record)) {
             self.schedule.release(slot);
             self.shared.leave(record);
         }
     }
 
-    /// Sleeps until `end`, with the processors quick to wake when it is near.
+    /// Sleeps until `end`, with low wake-up latency when it is near.
     fn sleep_until(&mut self, now: Nanos, end: Nanos) -> Woken {
         let Some(latency) = &mut self.latency else { return self.sleep(Some(end)) };
         if end.saturating_sub(now) > FAR {
@@ -357,8 +356,8 @@ impl Worker {
         woken
     }
 
-    /// Reads the clock until it shows `until`, or something is in the inbox before `quiet`.
-    /// Whether the clock stands still.
+    /// Reads the clock until it shows `until`, or a message arrives before `quiet`. Returns whether
+    /// the clock is frozen.
     fn spin(&mut self, until: Nanos, quiet: Nanos) -> bool {
         let (clock, put_back) = (&self.shared.clock, self.put_back);
         let instant = |time: Nanos| {
@@ -398,7 +397,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Also if the thread panics: nobody is to wait for a ticker that is gone.
+    /// Also if the thread panics: nothing may wait for a ticker that is gone.
     fn drop(&mut self) {
         self.shared.close();
         for record in self.schedule.drain() {
@@ -411,8 +410,8 @@ impl Drop for Worker {
     }
 }
 
-/// Four times what a round of the spin takes here, but not less than [`GAP`]: where a reading is a
-/// system call or leaves the guest, it is no gap.
+/// Four times the duration of a spin round here, but at least [`GAP`]: if a reading is a system
+/// call or leaves the guest, that is not a gap.
 fn shortest_gap(shared: &Shared) -> u64 {
     let clock = &shared.clock;
     let mut last = clock.now_in_haste().as_ticks();
@@ -425,7 +424,7 @@ fn shortest_gap(shared: &Shared) -> u64 {
     (round * 4).max((clock.frequency() * GAP.as_secs_f64()) as u64)
 }
 
-/// How the event has ended, if it has.
+/// Delivers, and returns how the event has ended, if it has.
 fn deliver(delivery: &mut Delivery, tick: Tick, record: &Record) -> Option<Ended> {
     match delivery {
         Delivery::Callback(callback) => {

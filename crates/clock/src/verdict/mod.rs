@@ -1,4 +1,4 @@
-//! May the counter be read? Only where the kernel itself keeps time by it.
+//! Whether the counter may be read: only if the kernel itself uses it as its clocksource.
 
 pub mod timeline;
 pub mod vmclock;
@@ -9,11 +9,11 @@ use crate::counter;
 use crate::file;
 use crate::trust::{Name, Reason};
 
-/// Where the kernel says what it keeps time by.
+/// The file in which the kernel reports its clocksource.
 const CURRENT: &std::ffi::CStr =
     c"/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// All conditions; system calls are made, but nothing is allocated.
+/// Checks all conditions; makes system calls but allocates nothing.
 pub fn examine() -> Result<(), Reason> {
     if timeline::is_here() {
         return Err(Reason::Timeline);
@@ -30,8 +30,8 @@ pub fn examine() -> Result<(), Reason> {
     }
 }
 
-/// All conditions, in a process that has the counter in use: what it cannot ask for at the moment
-/// is as it was.
+/// Checks all conditions in a process that uses the counter: those that cannot be checked at the
+/// moment are assumed unchanged.
 pub fn examine_again() -> Result<(), Reason> {
     match examine() {
         Err(Reason::Unasked) => Ok(()),
@@ -39,7 +39,7 @@ pub fn examine_again() -> Result<(), Reason> {
     }
 }
 
-/// Why a file cannot be opened or read now, but perhaps later.
+/// Errors that mean a file cannot be opened or read now, but perhaps later.
 const PASSING: [Errno; 6] =
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::AGAIN, Errno::NOBUFS];
 

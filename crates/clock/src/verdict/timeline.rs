@@ -1,21 +1,21 @@
-//! Whether the program lives in a timeline: its vDSO bears a mark then.
+//! Whether the program lives in a timeline: its vDSO is marked then.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use eigentime_timeline::mark;
 
-/// What is looked at before the vDSO was found, and where there is none.
+/// Read before the vDSO was found, and if there is none.
 static UNMARKED: u64 = 0;
 
-/// The word of the vDSO that may be the mark. It changes under a running program when somebody
-/// attaches it to a timeline.
+/// The word of the vDSO that may hold the mark. It changes in a running program when that is
+/// attached to a timeline.
 static WORD: AtomicPtr<u64> = AtomicPtr::new(ptr::from_ref(&UNMARKED).cast_mut());
 
-/// Finds the vDSO.
+/// Locates the vDSO.
 pub fn look() {
-    // SAFETY: getauxval reads what the kernel has given to the process; a signal handler that reads
-    // the clock must leave `errno` as it was.
+    // SAFETY: getauxval reads values that the kernel gave to the process; a signal handler that
+    // reads the clock must leave `errno` as it was.
     let header = unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -28,11 +28,11 @@ pub fn look() {
     }
 }
 
-/// Whether the program lives in a timeline at this moment.
+/// Whether the program is currently in a timeline.
 #[inline(always)]
 pub fn is_here() -> bool {
-    // SAFETY: `WORD` points into the ELF header of the vDSO, which stays mapped and is aligned to
-    // a page, or to `UNMARKED`. That others may change it is why the reading is volatile.
+    // SAFETY: `WORD` points into the ELF header of the vDSO, which stays mapped and is
+    // page-aligned, or to `UNMARKED`. The read is volatile because others may change the word.
     let word = unsafe { WORD.load(Relaxed).read_volatile() };
     word == mark::WORD
 }

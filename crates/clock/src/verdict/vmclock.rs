@@ -1,5 +1,4 @@
-//! What the hypervisor says of moves of the virtual machine, through VMClock
-//! (<linux/vmclock-abi.h>).
+//! The hypervisor's reports of virtual machine moves, through VMClock (<linux/vmclock-abi.h>).
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -14,15 +13,15 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 use crate::file;
 
 const DEVICE: &CStr = c"/dev/vmclock0";
-/// The page begins with these: "VCLK" in little endian.
+/// The magic at the start of the page: "VCLK" in little endian.
 const MAGIC: u32 = 0x4b4c_4356;
-/// Where the fields lie that are read here.
+/// The offsets of the fields read here.
 const MAGIC_OFFSET: usize = 0;
 const DISRUPTION_OFFSET: usize = 16;
 /// The smallest page that a hypervisor may offer.
 const LENGTH: usize = 4096;
 
-/// The page, once it was found; it stays mapped as long as the process lives.
+/// The page, once found; it stays mapped as long as the process lives.
 static FOUND: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// Finds the machine's page, if it has one that this program may read.
@@ -32,18 +31,18 @@ pub fn look() {
     }
 }
 
-/// A number that changes whenever the machine was moved to another host or restored; always the
-/// same where there is no page.
+/// A number that changes whenever the machine is moved to another host or restored; constant if
+/// there is no page.
 pub fn disruptions() -> u64 {
     NonNull::new(FOUND.load(Acquire)).map_or(0, |page| Page(page).disruptions())
 }
 
-/// A page that is mapped and begins as it should.
+/// A mapped page with the right magic.
 struct Page(NonNull<u8>);
 
 impl Page {
     fn map(path: &CStr) -> Option<Self> {
-        // SAFETY: a new mapping, where the kernel has room for it.
+        // SAFETY: a new mapping, at an address chosen by the kernel.
         let map = |file: BorrowedFd<'_>| unsafe {
             mmap(ptr::null_mut(), LENGTH, ProtFlags::READ, MapFlags::SHARED, file, 0)
         };

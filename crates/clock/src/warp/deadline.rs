@@ -4,11 +4,11 @@ use rustix::time::ClockId;
 
 use crate::kernel;
 
-/// When a comparison is over.
+/// The end of a comparison.
 ///
-/// By CLOCK_MONOTONIC; and as that may stand still or be slow in a timeline, also by the processor
+/// It is on CLOCK_MONOTONIC and, as that may be frozen or slow in a timeline, also on the processor
 /// time of the calling thread, which no timeline changes. A thread that always spins uses as much
-/// as passes, or less where others run.
+/// as passes, or less if others run.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     begin: u64,
@@ -17,19 +17,19 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// So long from now.
+    /// A deadline this far from now.
     pub fn after(time: Duration) -> Self {
         let begin = kernel::monotonic();
         Self::from(begin, begin.saturating_add(nanos(time)))
     }
 
-    /// From one nanosecond of CLOCK_MONOTONIC to another, which may both be over.
+    /// A deadline from one nanosecond of CLOCK_MONOTONIC to another; both may have passed.
     pub fn from(begin: u64, end: u64) -> Self {
         let used = kernel::nanos(ClockId::ThreadCPUTime);
         Self { begin, end, used_at_end: used.saturating_add(end.saturating_sub(begin)) }
     }
 
-    /// The end of one of several equal parts of the time that is left.
+    /// The end of one of several equal parts of the remaining time.
     pub fn part(&self, place: usize, parts: usize) -> Self {
         let now = kernel::monotonic().max(self.begin);
         let left = self.end.saturating_sub(now);
@@ -38,7 +38,7 @@ impl Deadline {
         Self { used_at_end: part.used_at_end.min(self.used_at_end), ..part }
     }
 
-    /// Is it over? This takes a system call.
+    /// Whether the deadline has passed. This makes a system call.
     pub fn is_over(&self) -> bool {
         kernel::monotonic() >= self.end || kernel::nanos(ClockId::ThreadCPUTime) >= self.used_at_end
     }

@@ -7,51 +7,52 @@ use std::sync::atomic::{
 use super::deadline::Deadline;
 use super::{Read, Warp};
 
-/// Turns between two looks at the time.
+/// Turns between two checks of the time.
 const BATCH: u64 = 64;
-/// Looks at the other's answer between two looks at the time.
+/// Checks of the other side's answer between two checks of the time.
 const SPINS: u32 = 512;
-/// How often the two go through all clocks: where other programs want the processors, too, they
-/// are there at the same time for moments only, of which each clock is to have some.
+/// How often the two cycle through all clocks: if other programs compete for the processors, both
+/// sides run simultaneously only for moments, and each clock should get some of them.
 pub const PASSES: usize = 8;
-/// No clock: the two part.
+/// No clock: the two separate.
 const END: u32 = u32::MAX;
 
-/// Which of the two.
+/// The two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that begins and decides when it is the next clock's turn.
+    /// The one that begins and decides when to move to the next clock.
     First,
     /// The one that follows.
     Second,
 }
 
-/// Where two threads meet to compare their readings, by turns.
+/// Where two threads take turns to compare their readings.
 ///
-/// What they hand over is in one cache line, so that it is on its way once, and in no other's.
+/// The data they hand over is in one cache line, so it is transferred once, and nothing else shares
+/// that line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Meeting {
-    /// How often it was handed over: even when it is the first side's turn.
+    /// The number of handovers: even when it is the first side's turn.
     turn: AtomicU64,
-    /// What was read before it was handed over.
+    /// The reading taken before the handover.
     reading: AtomicI64,
-    /// The place of the clock that was read.
+    /// The index of the clock that was read.
     clock: AtomicU32,
-    /// How many have come.
+    /// The number of sides that have arrived.
     arrived: AtomicU32,
-    /// One of them has left: the other does not wait for it.
+    /// One side has left: the other does not wait for it.
     left: AtomicBool,
 }
 
-/// What one side has seen of a clock.
+/// What one side has observed of a clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     readings: u64,
     backwards: u64,
     worst: u64,
-    /// The least by which a reading was ahead of the other side's one before it; less than nothing
-    /// where one was behind.
+    /// The smallest lead of a reading over the other side's preceding one; negative if it was
+    /// behind.
     shortest: i64,
 }
 
@@ -72,9 +73,9 @@ impl Seen {
         }
     }
 
-    /// What both sides have seen.
+    /// The combined result of both sides.
     pub fn with(self, other: Self) -> Warp {
-        // What the two clocks differ by makes one way longer and the other one shorter.
+        // An offset between the two clocks makes one way longer and the other shorter.
         let round_trip = i128::from(self.shortest) + i128::from(other.shortest);
         let have_met = self.readings > 0 && other.readings > 0;
         Warp {
@@ -83,7 +84,7 @@ impl Seen {
             backwards: self.backwards + other.backwards,
             worst: self.worst.max(other.worst),
             smallest_visible: match have_met {
-                // No clock shows less than one of its units.
+                // No clock resolves less than one of its units.
                 true => u64::try_from((round_trip + 1) / 2).unwrap_or(0).max(1),
                 false => 0,
             },
@@ -91,7 +92,7 @@ impl Seen {
     }
 }
 
-/// Ends a meeting when it is dropped, be it by a panic.
+/// Ends a meeting when dropped, even on a panic.
 pub struct Leaving<'a>(&'a Meeting);
 
 impl Drop for Leaving<'_> {
@@ -101,18 +102,18 @@ impl Drop for Leaving<'_> {
 }
 
 impl Meeting {
-    /// The other one need not wait any longer.
+    /// Releases the other side from waiting.
     pub fn leave(&self) {
         self.left.store(true, SeqCst);
     }
 
-    /// As [`leave`](Self::leave), at the end of the scope.
+    /// Like [`leave`](Self::leave), at the end of the scope.
     pub fn leave_at_end(&self) -> Leaving<'_> {
         Leaving(self)
     }
 
-    /// Compares all clocks with the other side, each for the same part of the time that is left
-    /// when both are there. Returns at the deadline, or when the other side has left.
+    /// Compares all clocks with the other side, each for an equal part of the time left when both
+    /// have arrived. Returns at the deadline, or when the other side has left.
     pub fn take_part(&self, side: Side, deadline: &Deadline, clocks: &[Read]) -> Vec<Seen> {
         let mut seen = vec![Seen::default(); clocks.len()];
         self.arrived.fetch_add(1, SeqCst);
@@ -170,13 +171,14 @@ impl Meeting {
     fn pass(&self, turn: u64, clock: u32, reading: i64) {
         self.reading.store(reading, Relaxed);
         self.clock.store(clock, Relaxed);
-        // Pairs with the Acquire of the other side's wait. The reading is over when it is stored;
-        // the other side reads its clock after it has seen the turn: on x86-64 by the LFENCE of the
-        // reading, on AArch64 by its ISB after the branch that ends the wait.
+        // Pairs with the Acquire of the other side's wait. The reading is complete when it is
+        // stored; the other side reads its clock after it has seen the turn: on x86-64 because of
+        // the LFENCE of the reading, on AArch64 because of its ISB after the branch that ends the
+        // wait.
         self.turn.store(turn + 1, Release);
     }
 
-    /// Spins until it is so; None when there is nothing to wait for any more.
+    /// Spins until the condition holds; None if there is nothing left to wait for.
     #[inline]
     fn wait(&self, deadline: &Deadline, is_so: impl Fn() -> bool) -> Option<()> {
         loop {

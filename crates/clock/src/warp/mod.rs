@@ -1,20 +1,19 @@
-//! Whether readings of a clock are in order, within a thread and between processors: the kernel's
-//! own test of counters (`check_tsc_warp` in arch/x86/kernel/tsc_sync.c), from outside of the
-//! kernel, and for whatever can be read.
+//! Tests whether readings of a clock are in order, within a thread and between processors: the
+//! kernel's own test of counters (`check_tsc_warp` in arch/x86/kernel/tsc_sync.c), from user space
+//! and for anything that can be read.
 //!
-//! Two threads on two processors hand a baton to and fro. Who gets it reads the clock, compares
-//! with what the other has read before it let go, and passes on. A reading that is behind an
-//! earlier one is a *warp*. What two clocks differ by can hide in the time that the baton takes
-//! from one processor to the other: half of the shortest way there and back is the smallest warp
-//! that would have been seen.
+//! Two threads on two processors pass a baton back and forth. The one that gets it reads the clock,
+//! compares it with the other's last reading, and passes it on. A reading behind an earlier one is
+//! a *warp*. An offset between two clocks can hide in the time that the baton takes between the
+//! processors: half of the shortest round trip is the smallest warp that would have been seen.
 //!
 //! - [`within`]: one thread, one reading after the other.
 //! - [`between`]: two processors.
-//! - [`survey`]: all processors and all pairs of them, in a time that is given, with a thread for
-//!   each processor.
+//! - [`survey`]: all processors and all pairs of them, in a given time, with a thread for each
+//!   processor.
 //!
-//! No call waits longer than it was given time, by CLOCK_MONOTONIC or by its own use of the
-//! processor, whichever comes first: in a timeline the clock may stand still.
+//! No call takes longer than its given time, on CLOCK_MONOTONIC or in its own processor time,
+//! whichever comes first: in a timeline the clock may be frozen.
 
 mod deadline;
 mod meeting;
@@ -35,23 +34,23 @@ use meeting::{Meeting, Side};
 pub use rounds::rounds;
 pub use survey::{Compared, Lost, Survey, survey};
 
-/// Reads a clock, in whatever unit, in the order of the program: after everything before it.
+/// Reads a clock, in any unit, in program order: after everything before it.
 pub type Read<'a> = &'a (dyn Fn() -> i64 + Sync);
 
-/// What comparing the readings of processors has shown, in the unit of the readings.
+/// The result of comparing the readings of processors, in the unit of the readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Warp {
-    /// Pairs of processors that were compared; none within a thread.
+    /// Pairs of processors that were compared; zero within a thread.
     pub pairs: u32,
-    /// Readings that came after another one: that of the other processor, or the thread's last.
+    /// Readings that followed another one: that of the other processor, or the thread's last.
     pub readings: u64,
-    /// Those of them that were behind the other.
+    /// Readings that were behind the other one.
     pub backwards: u64,
-    /// By how much at most.
+    /// The largest such distance.
     pub worst: u64,
-    /// The least warp that would have been seen: half of the shortest way to the other processor
-    /// and back, or the shortest time between two readings of a thread. Of several pairs, the
-    /// greatest: what is above it would have been seen between any.
+    /// The smallest warp that would have been seen: half of the shortest round trip to the other
+    /// processor, or the shortest time between two readings of a thread. For several pairs, the
+    /// largest of these: anything above it would have been seen between any pair.
     pub smallest_visible: u64,
 }
 
@@ -59,7 +58,7 @@ pub struct Warp {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WarpError {
-    /// The kernel did not say where this thread may run.
+    /// The kernel did not report the thread's affinity.
     #[error("which processors this thread may run on cannot be asked for")]
     Affinity(#[source] io::Error),
     /// A thread could not be started.
@@ -67,7 +66,7 @@ pub enum WarpError {
     Thread {
         /// The processor.
         cpu: usize,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -76,11 +75,11 @@ pub enum WarpError {
     Pin {
         /// The processor.
         cpu: usize,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A thread was moved to another processor while it was looking.
+    /// A thread was moved to another processor during the comparison.
     #[error("processor {cpu} went offline, or out of the cpuset, in the middle of it")]
     Left {
         /// The processor.
@@ -102,8 +101,8 @@ pub fn processors() -> Result<Vec<usize>, WarpError> {
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect())
 }
 
-/// Compares each reading of a thread on this processor with its last one, for so long for all
-/// clocks together. One result for each clock.
+/// Compares each reading of a thread on this processor with its previous one, for this long for all
+/// clocks together. Returns one result per clock.
 ///
 /// # Errors
 /// When the thread cannot be started or may not run there.
@@ -120,11 +119,11 @@ pub fn within(cpu: usize, time: Duration, clocks: &[Read]) -> Result<Vec<Warp>, 
     })
 }
 
-/// Compares the readings of two processors, for so long for all clocks together. One result for
-/// each clock; one without readings where the two never met in that time.
+/// Compares the readings of two processors, for this long for all clocks together. Returns one
+/// result per clock; one without readings if the two never met in that time.
 ///
 /// # Errors
-/// When the threads cannot be started or may not run where they should.
+/// When the threads cannot be started or may not run on their processors.
 pub fn between(cpus: [usize; 2], time: Duration, clocks: &[Read]) -> Result<Vec<Warp>, WarpError> {
     let meeting = Meeting::default();
     let [first, second] = thread::scope(|scope| {
@@ -147,7 +146,7 @@ pub fn between(cpus: [usize; 2], time: Duration, clocks: &[Read]) -> Result<Vec<
     Ok(first.into_iter().zip(second).map(|(first, second)| first.with(second)).collect())
 }
 
-/// Compares the counters of all pairs of processors, for so long each.
+/// Compares the counters of all pairs of processors, for this long each.
 pub(crate) fn all_pairs(each: Duration) -> Result<Warp, WarpError> {
     let mut all = Warp::default();
     for pair in rounds(&processors()?).into_iter().flatten() {
@@ -158,7 +157,7 @@ pub(crate) fn all_pairs(each: Duration) -> Result<Warp, WarpError> {
 }
 
 impl Warp {
-    /// This, and what was seen elsewhere.
+    /// This result combined with another.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -171,9 +170,9 @@ impl Warp {
     }
 }
 
-/// Compares readings of the calling thread, all clocks for the same part of the time.
+/// Compares readings of the calling thread, all clocks for an equal part of the time.
 fn alone(deadline: &Deadline, clocks: &[Read]) -> Vec<Warp> {
-    /// Readings between two looks at the time.
+    /// Readings between two checks of the time.
     const BATCH: u32 = 256;
     let parts = clocks.len();
     let look = |(place, read): (usize, &Read)| {
@@ -188,7 +187,7 @@ fn alone(deadline: &Deadline, clocks: &[Read]) -> Vec<Warp> {
                     warp.backwards += 1;
                     warp.worst = warp.worst.max(last.abs_diff(now));
                 } else {
-                    // A clock that is read twice between two of its ticks hides no whole one.
+                    // A clock read twice within one of its ticks hides less than a whole one.
                     warp.smallest_visible = warp.smallest_visible.min(now.abs_diff(last).max(1));
                 }
                 last = now;

@@ -1,9 +1,9 @@
-/// All pairs of these processors in rounds, in each of which no processor is in two pairs: as in a
-/// tournament where everybody meets everybody (the circle method). So the pairs of a round can be
-/// compared at the same time: 256 processors are 32640 pairs, but 255 rounds.
+/// All pairs of these processors in rounds in which no processor occurs twice: a round-robin
+/// tournament (the circle method). So the pairs of a round can be compared at the same time: 256
+/// processors are 32640 pairs, but 255 rounds.
 #[must_use]
 pub fn rounds(cpus: &[usize]) -> Vec<Vec<[usize; 2]>> {
-    // With an odd number, one has nobody to meet in each round.
+    // With an odd number, one sits out each round.
     let mut circle: Vec<_> = cpus.iter().copied().map(Some).collect();
     if circle.len() % 2 == 1 {
         circle.push(None);
@@ -18,7 +18,7 @@ pub fn rounds(cpus: &[usize]) -> Vec<Vec<[usize; 2]>> {
         circle[1..].rotate_right(1);
         pairs
     };
-    // One processor alone has a round without pairs.
+    // A single processor has a round without pairs.
     (1..length).map(round).filter(|pairs: &Vec<_>| !pairs.is_empty()).collect()
 }
 

@@ -1,8 +1,8 @@
-//! All processors and all pairs of them, in a time that is given.
+//! A survey of all processors and all pairs of them, in a given time.
 //!
 //! Each processor has a thread, which is pinned to it and goes through the rounds of a tournament
-//! by a timetable that all have agreed upon before; the pairs of a round meet at the same time.
-//! Who is late, because the machine is busy, finds its partner waiting until the round is over.
+//! on a timetable agreed in advance; the pairs of a round meet at the same time. A thread that is
+//! late, because the machine is busy, finds its partner waiting until the round is over.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -16,55 +16,55 @@ use super::meeting::{Meeting, Seen, Side};
 use super::{Read, Warp, WarpError, alone, is_on, pin, rounds};
 use crate::kernel;
 
-/// The part of the time that threads look at their own readings: one of so many. There are more
-/// pairs than processors, and readings within a thread are closer to each other.
+/// The fraction of the time in which threads check their own readings: one in this many. There are
+/// more pairs than processors, and readings within a thread are closer together.
 const WITHIN: u64 = 4;
 
-/// The least time that a pair needs for the first exchange of each clock, on a machine that has
-/// nothing else to do: twenty turns of 500 ns, and as long again to come. In nanoseconds.
+/// The least time that a pair needs for the first exchange of each clock on an idle machine, in
+/// nanoseconds: twenty turns of 500 ns, and as long again to arrive.
 const SHORTEST_MEETING: u64 = 20_000;
 
-/// What a survey has shown.
+/// The result of a survey.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Each processor by itself: the same one twice.
     pub within: Vec<Compared>,
     /// Each pair.
     pub between: Vec<Compared>,
-    /// Processors that could not be looked at, or not to the end.
+    /// Processors that could not be checked, or not to the end.
     pub lost: Vec<Lost>,
 }
 
-/// What was seen between two processors, or within a thread on one.
+/// The result between two processors, or within a thread on one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// Which processors: the same one twice where it was within a thread.
+    /// The processors: the same one twice within a thread.
     pub cpus: [usize; 2],
-    /// How long it was looked for all clocks together.
+    /// How long all clocks together were checked.
     pub looked: Duration,
-    /// What was seen of each clock. One without readings was not compared: there was not enough
-    /// time for this pair, or other programs kept the two from meeting.
+    /// The result for each clock. One without readings was not compared: there was not enough time
+    /// for this pair, or other programs kept the two from meeting.
     pub warps: Vec<Warp>,
 }
 
 impl Compared {
-    /// Was every clock compared?
+    /// Whether every clock was compared.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.warps.iter().all(|warp| warp.readings > 0)
     }
 }
 
-/// A processor that could not be looked at.
+/// A processor that could not be checked.
 #[derive(Debug)]
 pub struct Lost {
-    /// Which.
+    /// The processor.
     pub cpu: usize,
-    /// Why.
+    /// The reason.
     pub why: WarpError,
 }
 
-/// When everything happens, in nanoseconds of CLOCK_MONOTONIC.
+/// The schedule, in nanoseconds of CLOCK_MONOTONIC.
 struct Timetable {
     begin: u64,
     end_within: u64,
@@ -83,7 +83,7 @@ struct Pair {
     meeting: Meeting,
 }
 
-/// What a thread has seen: alone, and in each round in which it met somebody.
+/// What a thread has observed: alone, and in each round with a partner.
 #[derive(Default)]
 struct Log {
     alone: Vec<Warp>,
@@ -91,9 +91,9 @@ struct Log {
     left: Option<WarpError>,
 }
 
-/// Looks at each of these processors by itself and at all pairs of them, for so long altogether.
-/// Every pair gets the same part of the time; where that would be too short, the last rounds are
-/// left out. The machine's processors are busy for that time.
+/// Checks each of these processors by itself and all pairs of them, for this long in total. Every
+/// pair gets an equal part of the time; if that would be too short, the last rounds are left out.
+/// The machine's processors are busy for that time.
 pub fn survey(cpus: &[usize], time: Duration, clocks: &[Read]) -> Survey {
     let mut survey = Survey::default();
     thread::scope(|scope| {
@@ -114,7 +114,7 @@ pub fn survey(cpus: &[usize], time: Duration, clocks: &[Read]) -> Survey {
                 survey.lose(*cpu, why);
                 false
             }
-            // It has panicked, which the scope says at its end.
+            // It has panicked, which the scope reports at its end.
             Err(_) => false,
         });
         let present: Vec<_> = threads.iter().map(|(cpu, ..)| *cpu).collect();
@@ -144,7 +144,7 @@ impl Timetable {
         let end_within = begin.saturating_add(within);
         let round = |(place, pairs): (usize, Vec<[usize; 2]>)| {
             let begin = end_within.saturating_add(each.saturating_mul(place as u64));
-            // Those that are left out have no time.
+            // Rounds that are left out have no time.
             let each = if (place as u64) < possible { each } else { 0 };
             let pairs = pairs.into_iter().map(|cpus| Pair { cpus, meeting: Meeting::default() });
             Round { begin, end: begin.saturating_add(each), pairs: pairs.collect() }
@@ -169,7 +169,7 @@ impl Round {
     }
 }
 
-/// What the thread of a processor does.
+/// Runs the part of one processor's thread.
 fn take_part(
     cpu: usize,
     clocks: &[Read],
@@ -179,7 +179,7 @@ fn take_part(
     let mut log = Log::default();
     let pinned = pin(cpu);
     let is_here = pinned.is_ok();
-    // Whoever does not listen any more has panicked.
+    // A receiver that no longer listens has panicked.
     let _ = ready.send(pinned);
     if !is_here {
         return log;
@@ -206,7 +206,7 @@ fn take_part(
         log.left = Some(WarpError::Left { cpu });
     }
     if log.left.is_some() {
-        // What was read last may be of another processor.
+        // The last reading may be of another processor.
         match log.rounds.last_mut() {
             Some(last) => *last = None,
             None => log.alone.clear(),
@@ -220,7 +220,7 @@ impl Survey {
         self.lost.push(Lost { cpu, why });
     }
 
-    /// Puts together what all threads have seen.
+    /// Combines the observations of all threads.
     fn enter(&mut self, timetable: &Timetable, logs: Vec<(usize, Log)>, clocks: usize) {
         let mut logs: BTreeMap<_, _> = logs.into_iter().collect();
         let looked = Duration::from_nanos(timetable.end_within - timetable.begin);

@@ -10,7 +10,7 @@ fn monotonic() -> i64 {
     kernel::monotonic().cast_signed()
 }
 
-/// A clock of which each thread has its own, each one behind the one of the thread before.
+/// A clock that each thread sees with its own offset, behind the previous thread's.
 struct Skewed {
     by: i64,
     threads: AtomicI64,
@@ -71,7 +71,7 @@ fn clocks_of_two_processors_are_compared_one_after_the_other() {
 #[test]
 fn a_clock_that_is_behind_on_a_processor_is_seen() {
     let cpus = two_processors();
-    // Longer than anybody is kept from its processor for.
+    // Longer than any thread is kept from its processor.
     const SKEW: i64 = 20_000_000_000;
     let skewed = Skewed::by(SKEW);
     let warps = between(cpus, Duration::from_millis(400), &[&|| skewed.read()]).unwrap();
@@ -79,7 +79,7 @@ fn a_clock_that_is_behind_on_a_processor_is_seen() {
     if warp.readings == 0 {
         skip!("a machine that lets two threads run at a time");
     }
-    // What is read on one side is behind, on the other one it is ahead.
+    // Readings of one side are behind, those of the other ahead.
     assert!(warp.backwards > 0 && warp.backwards < warp.readings, "{warp:?}");
     let visible = warp.smallest_visible;
     assert!(warp.worst <= SKEW.unsigned_abs(), "{warp:?}");
@@ -96,10 +96,10 @@ fn a_skew_is_seen_from_the_smallest_visible_one_on() {
     if warp.readings == 0 {
         skip!("a machine that lets two threads run at a time");
     }
-    // As wide as that, since the shortest way may be longer now that others run.
+    // This wide because the shortest round trip may be longer now that others run.
     let skew = Skewed::by(warp.smallest_visible.cast_signed() * 20 + 1_000_000);
     let warp = between(cpus, Duration::from_millis(400), &[&|| skew.read()]).unwrap()[0];
-    // One of the two ways may be all of the round trip.
+    // One of the two ways may account for the whole round trip.
     let is_visible = 2 * warp.smallest_visible < skew.by.unsigned_abs() && warp.readings > 0;
     assert!(warp.backwards > 0 || !is_visible, "{warp:?} of {}", skew.by);
 }
@@ -108,7 +108,7 @@ fn a_skew_is_seen_from_the_smallest_visible_one_on() {
 fn a_clock_that_goes_back_within_a_thread_is_seen() {
     let cpu = processors().unwrap()[0];
     let turn = AtomicI64::new(0);
-    // Every hundredth reading is 7 behind the one before.
+    // Every hundredth reading is 7 behind the previous one.
     let back = || {
         let turn = turn.fetch_add(1, SeqCst);
         turn * 10 - if turn % 100 == 99 { 17 } else { 0 }

@@ -1,4 +1,4 @@
-//! The calls that read clocks, and who is to serve them.
+//! The calls that read clocks, and what is expected to serve them.
 
 use std::ffi::{c_long, c_void};
 use std::hint::black_box;
@@ -7,14 +7,14 @@ use std::ptr;
 use eigentime_measure::oracle::Asked;
 use eigentime_measure::vdso::Vdso;
 
-/// What is to be expected of a call.
+/// What is expected to serve a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Programs make it all the time: the vDSO is there for it.
+    /// The vDSO: programs make this call all the time.
     Vdso,
-    /// The vDSO of today's kernels serves it; those before Linux 5.3 do not all.
+    /// The vDSO in current kernels, but not in all before Linux 5.3.
     VdsoOfLate,
-    /// No vDSO serves it, for this reason.
+    /// The kernel: no vDSO serves it, for this reason.
     Kernel(&'static str),
 }
 
@@ -23,11 +23,11 @@ pub enum Expected {
 pub struct Call {
     /// The function.
     pub function: &'static str,
-    /// The clock that it is asked for; empty where there is no choice.
+    /// The clock to read; empty if there is no choice.
     pub clock: &'static str,
     /// The same for the oracle.
     pub asked: Asked,
-    /// Who is to serve it.
+    /// What is expected to serve it.
     pub expected: Expected,
 }
 
@@ -37,13 +37,13 @@ const fn read(clock: &'static str, id: libc::clockid_t, expected: Expected) -> C
 
 const CPU_TIME: Expected = Expected::Kernel("the scheduler keeps processor time");
 const ALARM: Expected = Expected::Kernel("the kernel asks whether there is a clock that can wake");
-/// What only some architectures have in their vDSO.
+/// Calls that only some architectures have in their vDSO.
 const EXTRA: Expected = match cfg!(target_arch = "x86_64") {
     true => Expected::Vdso,
     false => Expected::Kernel("the vDSO of this architecture has no such function"),
 };
 
-/// All of them, in the order of the page.
+/// All calls, in the order of the page.
 pub const CALLS: &[Call] = &[
     read("CLOCK_REALTIME", libc::CLOCK_REALTIME, Expected::Vdso),
     read("CLOCK_MONOTONIC", libc::CLOCK_MONOTONIC, Expected::Vdso),
@@ -73,13 +73,13 @@ pub const CALLS: &[Call] = &[
 ];
 
 impl Call {
-    /// How it is called on the page.
+    /// Its name on the page.
     pub fn name(&self) -> &'static str {
         if self.function == "clock_gettime" { self.clock } else { self.function }
     }
 }
 
-/// Makes a call so many times.
+/// Makes a call this many times.
 pub type Batch<'a> = Box<dyn FnMut(u64) + 'a>;
 
 fn batch<'a>(mut call: impl FnMut() + 'a) -> Batch<'a> {
@@ -90,17 +90,17 @@ fn batch<'a>(mut call: impl FnMut() + 'a) -> Batch<'a> {
     })
 }
 
-/// The loop of a batch alone.
+/// The bare loop of a batch.
 pub fn nothing() -> Batch<'static> {
     batch(|| {
         black_box(0);
     })
 }
 
-/// Calls by the vDSO; None where it has no such function.
+/// Calls through the vDSO; None if it has no such function.
 pub fn by_vdso(vdso: &Vdso, asked: Asked) -> Option<Batch<'static>> {
-    // SAFETY, of all: the functions are given room for what they write, or null where they accept
-    // it; the vDSO stays mapped.
+    // SAFETY, of all: the functions are given room for their results, or null where they accept it;
+    // the vDSO stays mapped.
     Some(match asked {
         Asked::ClockGettime(clock) => {
             let (call, mut time) = (vdso.clock_gettime()?, zero_timespec());
@@ -131,10 +131,10 @@ pub fn by_vdso(vdso: &Vdso, asked: Asked) -> Option<Batch<'static>> {
     })
 }
 
-/// Calls by system calls, whoever serves them otherwise.
+/// Calls through system calls, whatever serves them otherwise.
 ///
 /// # Errors
-/// What the kernel answers, where it refuses; None where there is no such system call.
+/// The kernel's error if it refuses; None if there is no such system call.
 pub fn by_system_call(asked: Asked) -> Result<Batch<'static>, Option<std::io::Error>> {
     let (number, first): (c_long, c_long) = match asked {
         Asked::ClockGettime(clock) => (libc::SYS_clock_gettime, clock.into()),
@@ -146,11 +146,11 @@ pub fn by_system_call(asked: Asked) -> Result<Batch<'static>, Option<std::io::Er
         Asked::Time => return Err(None),
         Asked::Getcpu => (libc::SYS_getcpu, 0),
     };
-    // `struct timespec` and `struct timeval` are alike in their size; `getcpu` writes less.
+    // `struct timespec` and `struct timeval` have the same size; `getcpu` writes less.
     let mut written = zero_timespec();
     let mut call = move || {
         let written = (&raw mut written).cast::<c_void>();
-        // SAFETY: each is given room for what it writes, or null where it accepts it.
+        // SAFETY: each is given room for its result, or null where it accepts it.
         unsafe {
             match asked {
                 Asked::ClockGettime(_) | Asked::ClockGetres(_) => {

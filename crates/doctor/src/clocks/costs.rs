@@ -1,7 +1,7 @@
-//! What reading clocks costs, by the vDSO and by the kernel.
+//! The costs of reading clocks, through the vDSO and the kernel.
 //!
-//! Batches of both kinds, and of the loop alone, take turns, so that what disturbs the machine disturbs
-//! all; the median of many short ones leaves out those that were interrupted.
+//! Batches of both kinds and of the bare loop alternate, so that a disturbance affects all of them;
+//! the median of many short ones excludes those that were interrupted.
 
 use std::time::Duration;
 
@@ -14,40 +14,40 @@ use super::calls::{self, Batch, CALLS, Call, Expected};
 use crate::machine::Unknown;
 use crate::{Finding, Machine, Options, Verdict};
 
-/// How long a batch takes at least: a thousand times what reading the stopwatch twice does.
+/// The minimum length of a batch: a thousand times that of reading the stopwatch twice.
 const BATCH: Duration = Duration::from_micros(100);
 
-/// The fewest and the most batches of which the median is taken.
+/// The minimum and maximum number of batches for the median.
 const FEWEST: usize = 5;
 const MOST: usize = 1000;
 
-/// The most calls in a batch.
+/// The maximum number of calls in a batch.
 const LONGEST: u64 = 1 << 20;
 
-/// What was found out of a call.
+/// The results for a call.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// Which.
+    /// The call.
     pub call: &'static Call,
-    /// Who serves it by the vDSO's function.
+    /// What serves it in the vDSO's function.
     pub served: Result<Served, Unknown>,
-    /// Who serves it by the C library's function.
+    /// What serves it in the C library's function.
     pub by_libc: Result<Served, Unknown>,
-    /// What the vDSO's function costs, in nanoseconds.
+    /// The cost of the vDSO's function, in nanoseconds.
     pub vdso_ns: Result<f64, Unknown>,
-    /// What the system call costs, in nanoseconds.
+    /// The cost of the system call, in nanoseconds.
     pub system_call_ns: Result<f64, Unknown>,
 }
 
 impl Cost {
-    /// How many times as much it would cost if the vDSO did not serve it.
+    /// The cost ratio of the system call to the vDSO.
     pub fn ratio(&self) -> Option<f64> {
         let served = self.served == Ok(Served::Vdso);
         let (vdso, call) = (self.vdso_ns.as_ref().ok()?, self.system_call_ns.as_ref().ok()?);
         (served && *vdso > 0.0).then(|| call / vdso)
     }
 
-    /// Does it make a system call that it need not make?
+    /// Whether it makes an unnecessary system call.
     fn falls_back(&self) -> bool {
         let expected = matches!(self.call.expected, Expected::Vdso | Expected::VdsoOfLate);
         expected && matches!(self.served, Ok(Served::SystemCall | Served::Failed(_)))
@@ -58,7 +58,7 @@ impl Cost {
     }
 }
 
-/// Asks who serves each call, and measures what it costs, for so long each.
+/// Determines what serves each call, and measures its cost, for this long each.
 pub fn measure(each: Duration) -> Vec<Cost> {
     let vdso = Vdso::find();
     let asked: Vec<_> = CALLS.iter().map(|call| call.asked).collect();
@@ -96,7 +96,7 @@ fn costs(
             error.map_or("there is no such system call".into(), |it| refusal(call, &it)),
         )
     });
-    // A call that the kernel refuses has no cost worth telling, by whichever way.
+    // A call that the kernel refuses has no meaningful cost, either way.
     let by_vdso = match (&by_call, call.expected) {
         (Err(why), Expected::Kernel(_)) => by_vdso.and(Err(why.clone())),
         _ => by_vdso,
@@ -119,7 +119,7 @@ fn costs(
     (one, other)
 }
 
-/// Why the kernel refuses a call, in words.
+/// The description of a kernel's refusal of a call.
 fn refusal(call: &Call, error: &std::io::Error) -> String {
     match (error.raw_os_error(), call.clock.ends_with("_ALARM")) {
         (Some(libc::EINVAL), true) => "no alarm timer: no RTC here".into(),
@@ -131,7 +131,7 @@ fn refusal(call: &Call, error: &std::io::Error) -> String {
     }
 }
 
-/// The median cost of a call by each kind of batches, in nanoseconds.
+/// The median cost of a call for each kind of batch, in nanoseconds.
 fn medians<const KINDS: usize>(
     stopwatch: Stopwatch,
     each: Duration,
@@ -156,7 +156,7 @@ fn medians<const KINDS: usize>(
     samples.map(median)
 }
 
-/// How many calls take as long as a batch is to take.
+/// The number of calls that last as long as a batch.
 fn enough(stopwatch: Stopwatch, batch: &mut Batch) -> u64 {
     let mut count = 1;
     while count < LONGEST && time(stopwatch, batch, count) < BATCH {
@@ -171,12 +171,12 @@ fn time(stopwatch: Stopwatch, batch: &mut Batch, count: u64) -> Duration {
     began.elapsed()
 }
 
-/// The check.
+/// Checks the cost of reading each clock.
 pub fn look(_: &Machine, options: &Options) -> Finding {
     tell(&measure(options.costs))
 }
 
-/// What is to be said of it.
+/// The finding.
 fn tell(costs: &[Cost]) -> Finding {
     let fallen: Vec<_> = costs.iter().filter(|cost| cost.falls_back()).collect();
     let (common, rare): (Vec<_>, Vec<_>) = fallen.iter().partition(|cost| cost.is_common());
@@ -222,7 +222,7 @@ fn each_takes(some: &[&&Cost]) -> String {
     median(taken).map_or_else(String::new, |ns| format!(": {} each", nanos(ns)))
 }
 
-/// What falling back would cost, of the clock that is read most.
+/// The cost of falling back, for the clock that is read most.
 fn gain(costs: &[Cost]) -> String {
     let cost = costs.iter().find(|cost| cost.call.name() == "CLOCK_MONOTONIC");
     let told = cost.and_then(|cost| {
@@ -237,7 +237,7 @@ fn gain(costs: &[Cost]) -> String {
     told.unwrap_or_default()
 }
 
-/// The row of a call in the table.
+/// The table row of a call.
 fn line(cost: &Cost) -> String {
     let cell = |ns: &Nanos| ns.as_ref().map_or_else(|_| "-".into(), |ns| nanos(*ns));
     let remark = match (cost.call.expected, &cost.served, cost.ratio()) {
@@ -262,12 +262,12 @@ fn line(cost: &Cost) -> String {
 }
 
 fn row(name: &str, served: &str, vdso: &str, call: &str, remark: &str) -> String {
-    // As wide as a terminal of 80 columns has room for, but for remarks that are sentences.
+    // Fits a terminal of 80 columns, except for remarks that are sentences.
     let row = format!("{name:24} {served:7} {vdso:>8} {call:>8}  {remark}");
     row.trim_end().to_owned()
 }
 
-/// A cost as one reads it.
+/// A readable cost.
 fn nanos(ns: f64) -> String {
     match ns {
         ..10.0 => format!("{ns:.1} ns"),
@@ -301,7 +301,7 @@ fn facts_of(finding: Finding, costs: &[Cost]) -> Finding {
 mod tests {
     use super::*;
 
-    /// Costs that were made up: the vDSO serves some calls, by name.
+    /// Made-up costs: the vDSO serves some calls, by name.
     fn made_up(serves: impl Fn(&Call) -> bool) -> Vec<Cost> {
         let cost = |call: &'static Call| {
             let by_vdso = serves(call);

@@ -1,8 +1,8 @@
 //! Which clocks the vDSO serves, what they cost, and why.
 //!
-//! - `calls`: the calls that read clocks, and who is to serve them.
-//! - `costs`: what they cost.
-//! - `causes`: why the vDSO serves them, or does not.
+//! - `calls`: the calls that read clocks, and what is expected to serve them.
+//! - `costs`: their costs.
+//! - `causes`: why the vDSO does or does not serve them.
 
 mod calls;
 pub mod causes;

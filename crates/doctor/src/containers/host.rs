@@ -1,4 +1,4 @@
-//! What the kernel offers. What everything needs and is not there is a problem; what some things
+//! The kernel's features. A missing one that everything needs is a problem; one that some features
 //! need is worth a note.
 
 use eigentime_container::program::{self, Version};
@@ -16,10 +16,10 @@ use eigentime_measure::vdso::Vdso;
 /// The first kernel with every call that the supervisor makes (`epoll_pwait2`).
 const FIRST_KERNEL: [u32; 3] = [5, 11, 0];
 
-/// What kernel.yama.ptrace_scope guards against.
+/// The risk that kernel.yama.ptrace_scope guards against.
 const SCOPE_RISK: &str = "programs of one user can then look into each other";
 
-/// How many ids a container of an ordinary user commonly needs.
+/// The number of ids that an ordinary user's containers commonly need.
 const ENOUGH_IDS: u64 = 65536;
 
 pub fn kernel(machine: &Machine, _: &Options) -> Finding {
@@ -43,14 +43,14 @@ pub fn ptrace(machine: &Machine, _: &Options) -> Finding {
     let scope = scope(machine);
     let fact = scope.clone().and_then(|it| it.ok_or_else(|| Unknown::because("there is no yama")));
     let tried = trial::trace();
-    // A process has one tracer, and may ask for none if it has one.
+    // A process has one tracer, and a traced one may not be able to request another.
     if tried == Err(Failure::Refused(Errno::EPERM)) && timeline::is_this_one() {
         return judge_traced().fact("yama_ptrace_scope", fact);
     }
     judge_ptrace(tried, &scope, Caller::this().is_root).fact("yama_ptrace_scope", fact)
 }
 
-/// kernel.yama.ptrace_scope; None in a kernel without yama.
+/// kernel.yama.ptrace_scope; None in a kernel without Yama.
 fn scope(machine: &Machine) -> Result<Option<u32>, Unknown> {
     let settings = machine.names("/proc/sys/kernel")?;
     if !settings.is_empty() && !settings.iter().any(|name| name == "yama") {
@@ -96,7 +96,7 @@ fn judge_ptrace(
             "allowed for programs that are started, {setting}"
         ))
         .advise("for attach and --debuggable: sysctl kernel.yama.ptrace_scope=0", SCOPE_RISK),
-        // Whether attach is allowed is its question.
+        // The relevant question is whether attach is allowed.
         (Ok(()), Err(_)) if !is_root => {
             Finding::note(format!("allowed for programs that are started; {setting}"))
         }
@@ -107,7 +107,7 @@ fn judge_ptrace(
 
 pub fn seccomp(machine: &Machine, _: &Options) -> Finding {
     let actions = machine.line("/proc/sys/kernel/seccomp/actions_avail");
-    // Another one would be told to the supervisor, which does not know it, and has one itself.
+    // Another one would be reported to the supervisor, which does not know it, and has one itself.
     let tried = if timeline::is_this_one() { Ok(()) } else { trial::filter() };
     judge_seccomp(tried).fact("seccomp_actions", actions)
 }
@@ -155,12 +155,12 @@ pub fn time_namespaces(_: &Machine, _: &Options) -> Finding {
 }
 
 pub fn user_namespaces(machine: &Machine, _: &Options) -> Finding {
-    /// What restricts them, and the value with which it does not.
+    /// The restricting settings, and the value that does not restrict.
     const SETTINGS: [(&str, &str); 2] = [
         ("kernel/apparmor_restrict_unprivileged_userns", "0"),
         ("kernel/unprivileged_userns_clone", "1"),
     ];
-    // A restricted one can be made, but its owner has no rights in it.
+    // A restricted one can be created, but its owner has no rights in it.
     const USED: &[CloneFlags] = &[CloneFlags::CLONE_NEWUSER, CloneFlags::CLONE_NEWUTS];
     let tried = match Caller::this().is_root {
         true => trial::namespaces_of_nobody(USED),
@@ -168,7 +168,7 @@ pub fn user_namespaces(machine: &Machine, _: &Options) -> Finding {
     };
     let finding = match tried {
         Ok(()) => Finding::ok("allowed for ordinary users"),
-        // An id that is not mapped here is none that root could become.
+        // An id that is not mapped here cannot be assumed even by root.
         Err(Failure::Untried(Errno::EINVAL))
             if Caller::this().is_root && !has_id(machine, NOBODY) =>
         {
@@ -208,9 +208,10 @@ pub fn user_namespaces(machine: &Machine, _: &Options) -> Finding {
     finding.fact("user_namespaces_for_ordinary_users", tried.is_ok())
 }
 
-/// Is there such a user here, by the map of this user namespace (user_namespaces(7))?
+/// Whether there is such a user here, according to the map of this user namespace
+/// (user_namespaces(7)).
 fn has_id(machine: &Machine, id: u32) -> bool {
-    // Without the file there are no user namespaces, and every id is itself.
+    // Without the file there are no user namespaces, and every id maps to itself.
     let Ok(map) = machine.text("/proc/self/uid_map") else { return true };
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -228,7 +229,7 @@ pub fn subordinate_ids(machine: &Machine, _: &Options) -> Finding {
     let user = User::from_uid(uid).ok().flatten();
     let name = user.map_or_else(|| uid.to_string(), |user| user.name);
     let ids = |file| {
-        // Without the file nobody has any.
+        // Without the file no user has any.
         let text = if machine.has(file) { machine.text(file)? } else { String::new() };
         Ok(subordinate(&text, &name, uid.as_raw()))
     };
@@ -261,7 +262,7 @@ pub fn subordinate_ids(machine: &Machine, _: &Options) -> Finding {
         .fact("newuidmap", helpers)
 }
 
-/// How many ids a user has by `/etc/subuid` or `/etc/subgid` (subuid(5)).
+/// The number of ids of a user in `/etc/subuid` or `/etc/subgid` (subuid(5)).
 fn subordinate(text: &str, name: &str, uid: u32) -> u64 {
     let uid = uid.to_string();
     let counts = text.lines().filter_map(|line| {
@@ -322,7 +323,7 @@ pub fn overlayfs(machine: &Machine, _: &Options) -> Finding {
     let how = match modules {
         _ if is_built_in => Some("in the kernel"),
         Ok(modules) => modules.contains("/overlay.ko").then_some("as a module"),
-        // A container sees no modules, and yet the kernel may have them.
+        // A container sees no modules, although the kernel may have them.
         Err(why) => {
             return Finding::unknown("not in the kernel; whether it is a module", &why)
                 .fact("overlayfs", why);

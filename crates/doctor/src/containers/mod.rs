@@ -1,9 +1,9 @@
-//! What this machine offers for timelines and containers.
+//! This machine's support for timelines and containers.
 //!
-//! - `host`: what the kernel offers.
-//! - `software`: what is installed.
-//! - `offsets`: what can give containers a time namespace with offsets.
-//! - `trial`: doing something in a process of its own, to see whether it is allowed.
+//! - `host`: the kernel's features.
+//! - `software`: the installed software.
+//! - `offsets`: software that can give containers a time namespace with offsets.
+//! - `trial`: trying something in a separate process, to see whether it is allowed.
 
 mod host;
 mod offsets;

@@ -1,5 +1,5 @@
-//! What can give a container a time namespace with offsets (`linux.timeOffsets` of the OCI
-//! runtime specification 1.1), and by which way.
+//! Software that can give a container a time namespace with offsets (`linux.timeOffsets` of the OCI
+//! runtime specification 1.1), and how.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ const ENGINES: [(&str, &str); 3] = [
     ("containerd", "takes them from a specification of one's own: ctr run --config"),
 ];
 
-/// A runtime: its file, its version, and whether it makes time namespaces itself.
+/// A runtime: its file, its version, and whether it creates time namespaces itself.
 type Runtime = (PathBuf, Result<Version, Unknown>, Result<bool, Unknown>);
 
-/// Which of the runtimes that are installed make time namespaces themselves?
+/// The installed runtimes, and whether they create time namespaces themselves.
 fn runtimes(chosen: Option<PathBuf>) -> Vec<Runtime> {
     let known = runtime::KNOWN.iter().filter_map(|name| program::find(name));
     let mut files: Vec<_> = chosen.into_iter().chain(known).collect();

@@ -1,4 +1,4 @@
-//! What is installed. Nothing of it is needed by everything: what is not there is worth a note.
+//! The installed software. None of it is always needed: a missing program is worth a note.
 
 use std::path::{Path, PathBuf};
 
@@ -54,14 +54,14 @@ pub fn tool(name: &str) -> Finding {
     }
 }
 
-/// The engine of this name in the table, and its program, if that is installed.
+/// The engine of this name in the table, and its program, if installed.
 pub fn installed(name: &str) -> Option<(&'static Engine, PathBuf)> {
     let engine = ENGINES.iter().find(|engine| engine.name == name)?;
     let program = engine.programs.iter().find_map(|name| program::find(name))?;
     Some((engine, program))
 }
 
-/// An engine, and the entry by which it finds `eigentime-oci`.
+/// An engine, and the configuration entry by which it finds `eigentime-oci`.
 pub fn engine(name: &str) -> Finding {
     let Some((engine, file)) = installed(name) else {
         return Finding::note("not installed");
@@ -69,7 +69,7 @@ pub fn engine(name: &str) -> Finding {
     let version = version(&file);
     let program = named(&file, &version);
     let caller = Caller::this();
-    // An ordinary user has a file of podman's own, and no other engine's.
+    // An ordinary user has a podman configuration file, but no other engine's.
     let sudo = if caller.is_root || name == "podman" { "" } else { "sudo " };
     let again = format!("{sudo}eigentime setup {name}");
     let entry = entry(&caller, engine);
@@ -91,10 +91,10 @@ pub fn engine(name: &str) -> Finding {
         .fact("engine_entry", entry.map(|runtime| text(&runtime)))
 }
 
-/// What the caller's file says, or else the one for all users.
+/// The entry in the caller's file, or else in the system-wide one.
 ///
 /// # Errors
-/// [`Unknown`] where the file cannot be read.
+/// [`Unknown`] if the file cannot be read.
 pub fn entry(caller: &Caller, engine: &Engine) -> Result<Option<PathBuf>, Unknown> {
     let root = Caller { is_root: true, ..Caller::default() };
     let files = [caller, &root].into_iter().filter_map(|caller| (engine.file)(caller));
@@ -110,7 +110,7 @@ pub fn entry(caller: &Caller, engine: &Engine) -> Result<Option<PathBuf>, Unknow
     Ok(None)
 }
 
-/// A program and its version, as one reads them.
+/// A program and its version, for display.
 pub fn named(file: &Path, version: &Result<Version, Unknown>) -> String {
     match version {
         Ok(version) => format!("{} {version}", file.display()),
@@ -121,17 +121,17 @@ pub fn named(file: &Path, version: &Result<Version, Unknown>) -> String {
 /// Asks a program for its version.
 ///
 /// # Errors
-/// [`Unknown`] where it does not tell, and in a timeline that stands still: many programs wait for
-/// a moment when they start, which would never pass.
+/// [`Unknown`] if it does not report it, and in a frozen timeline: many programs sleep briefly when
+/// they start, which would never end.
 pub fn version(file: &Path) -> Result<Version, Unknown> {
     pace()?;
     Version::of(file).ok_or_else(|| Unknown::because("it does not tell its version"))
 }
 
-/// Does a runtime make time namespaces itself?
+/// Whether a runtime creates time namespaces itself.
 ///
 /// # Errors
-/// [`Unknown`] where its version is.
+/// [`Unknown`] if its version is.
 pub fn makes_time_namespaces(
     file: &Path,
     version: &Result<Version, Unknown>,

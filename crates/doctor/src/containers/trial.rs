@@ -1,4 +1,4 @@
-//! Doing something in a process of its own, to see whether it is allowed.
+//! Trying something in a separate process, to see whether it is allowed.
 
 use std::fmt;
 use std::io;
@@ -11,24 +11,24 @@ use nix::sys::ptrace;
 
 use crate::machine::Unknown;
 
-/// CLONE_NEWTIME (linux/sched.h), which the `nix` crate does not name.
+/// CLONE_NEWTIME (linux/sched.h), which the `nix` crate does not define.
 pub const NEW_TIME: CloneFlags = CloneFlags::from_bits_retain(0x80);
 
-/// An ordinary user, whom every machine has: nobody.
+/// An ordinary user that every machine has: nobody.
 pub const NOBODY: u32 = 65534;
 
-/// What the kernel, or a sandbox, answers where something is not allowed or not there; for
-/// namespaces also ENOSPC and EUSERS, where a limit is reached (unshare(2)). Other errors, such as
-/// EAGAIN and ENOMEM, say how things are just now.
+/// The errors of the kernel, or a sandbox, for something that is not allowed or not available; for
+/// namespaces also ENOSPC and EUSERS, when a limit is reached (unshare(2)). Other errors, such as
+/// EAGAIN and ENOMEM, describe the current state only.
 const REFUSALS: [Errno; 6] =
     [Errno::EPERM, Errno::EACCES, Errno::ENOSYS, Errno::EINVAL, Errno::ENOSPC, Errno::EUSERS];
 
-/// Why something was not done.
+/// Why a trial failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// It is refused.
     Refused(Errno),
-    /// It could not be tried: there was no process for it, or no memory.
+    /// It could not be tried: no process or memory was available.
     Untried(Errno),
 }
 
@@ -53,27 +53,28 @@ impl From<Failure> for Unknown {
     }
 }
 
-/// May a process be traced by its parent?
+/// Whether a process may be traced by its parent.
 pub fn trace() -> Result<(), Failure> {
     run(Command::new("/"), ptrace::traceme)
 }
 
-/// May a process make these namespaces, one after the other?
+/// Whether a process may create these namespaces, one after the other.
 pub fn namespaces(kinds: &'static [CloneFlags]) -> Result<(), Failure> {
     run(Command::new("/"), || kinds.iter().try_for_each(|kind| unshare(*kind)))
 }
 
-/// The same, asked by root for an ordinary user.
+/// The same for an ordinary user, tested by root.
 pub fn namespaces_of_nobody(kinds: &'static [CloneFlags]) -> Result<(), Failure> {
     let mut command = Command::new("/");
     command.uid(NOBODY).gid(NOBODY);
     run(command, || kinds.iter().try_for_each(|kind| unshare(*kind)))
 }
 
-/// May a process set a filter that stops a call for its tracer? One that has none gets ENOSYS.
+/// Whether a process may set a filter that stops a call for its tracer. Without a tracer the call
+/// returns ENOSYS.
 pub fn filter() -> Result<(), Failure> {
     run(Command::new("/"), || {
-        /// Where `struct seccomp_data` has the number of the call.
+        /// The offset of the call number in `struct seccomp_data`.
         const NUMBER: u32 = 0;
         let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
         let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -91,26 +92,27 @@ pub fn filter() -> Result<(), Failure> {
             Errno::result(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program, 0, 0))?;
             match Errno::result(libc::syscall(libc::SYS_getppid)) {
                 Err(Errno::ENOSYS) => Ok(()),
-                // Somebody traces this process and has let the call go on, or nothing stops it.
+                // This process is traced and the tracer has let the call proceed, or nothing stops
+                // it.
                 _ => Err(Errno::EBUSY),
             }
         }
     })
 }
 
-/// Does it where a program is about to start, and starts none.
+/// Runs a trial where a program is about to start, and starts none.
 fn run(
     mut command: Command,
     act: impl Fn() -> nix::Result<()> + Send + Sync + 'static,
 ) -> Result<(), Failure> {
-    /// Added to the error number of what was done, to tell it from those of making the process:
-    /// above all of the kernel's (MAX_ERRNO, 4095). By itself it says that it was done.
+    /// Added to the error number of the trial, to tell it from those of creating the process: above
+    /// all of the kernel's (MAX_ERRNO, 4095). By itself it means success.
     const DONE: i32 = 0x1000;
     let then_stop = move || {
         let error = act().err().map_or(0, |errno| errno as i32);
         Err(io::Error::from_raw_os_error(DONE + error))
     };
-    // SAFETY: what is done are system calls, which allocate nothing and take no lock.
+    // SAFETY: the trials are system calls, which allocate nothing and take no lock.
     unsafe { command.pre_exec(then_stop) };
     let Err(error) = command.spawn() else { unreachable!("no program is started") };
     match error.raw_os_error() {

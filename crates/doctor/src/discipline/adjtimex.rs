@@ -1,50 +1,50 @@
-//! What the kernel says of how its clock is disciplined (adjtimex(2), <linux/timex.h>).
+//! The kernel's report on the discipline of its clock (adjtimex(2), <linux/timex.h>).
 
 use std::io;
 
 use crate::machine::Unknown;
 
-/// Asks what is left of the last `adjtime`: one that changes nothing, and needs no privilege.
+/// Reads the remainder of the last `adjtime`; changes nothing and needs no privilege.
 const ADJ_OFFSET_SS_READ: u32 = 0xa001;
 /// Status: the clock is disciplined by the kernel's phase-locked loop.
 const STA_PLL: i32 = 0x0001;
-/// Status: a second is to be inserted, or left out, at the end of the day.
+/// Status: a second will be inserted, or deleted, at the end of the day.
 const STA_INS: i32 = 0x0010;
 const STA_DEL: i32 = 0x0020;
-/// Status: nobody has said that the clock is right.
+/// Status: the clock is not synchronized.
 const STA_UNSYNC: i32 = 0x0040;
 /// Status: the clock's hardware has failed.
 const STA_CLOCKERR: i32 = 0x1000;
 /// Status: offsets are nanoseconds.
 const STA_NANO: i32 = 0x2000;
-/// What `adjtimex` returns while a leap second is under way, and after it.
+/// The result of `adjtimex` during a leap second. The next value means that it is over.
 const TIME_OOP: i32 = 3;
 const TIME_WAIT: i32 = 4;
 /// A frequency of 1 ppm.
 const FREQUENCY_PPM: f64 = 65536.0;
-/// The length of a tick with nobody leading it, for the kernel's USER_HZ of 100, in microseconds.
+/// The nominal tick length, for the kernel's USER_HZ of 100, in microseconds.
 const TICK_US: i64 = 10_000;
-/// Where the kernel lets its estimate of the error end: NTP_PHASE_LIMIT, 16 s, in microseconds. It
-/// grows by 500 ppm from the last update on, so that it gets there nine hours after it.
+/// The kernel's limit for its error estimate: NTP_PHASE_LIMIT, 16 s, in microseconds. The estimate
+/// grows by 500 ppm from the last update on, so it gets there nine hours later.
 const PHASE_LIMIT_US: i64 = 16_000_000;
 
-/// A leap second that is to come, or has come.
+/// A pending or past leap second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leap {
     /// None.
     None,
-    /// One is to be inserted at the end of the day (UTC).
+    /// One will be inserted at the end of the day (UTC).
     Insert,
-    /// One is to be left out at the end of the day (UTC).
+    /// One will be deleted at the end of the day (UTC).
     Delete,
-    /// One is being inserted: this second is there twice.
+    /// One is being inserted: this second occurs twice.
     Now,
-    /// One has come, and nobody has taken the notice of it back.
+    /// One has occurred, and its notice has not been cleared.
     Over,
 }
 
 impl Leap {
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -56,36 +56,36 @@ impl Leap {
     }
 }
 
-/// How the clock is disciplined.
+/// The discipline of the clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// The STA_ bits.
     pub status: i32,
-    /// What `adjtimex` has returned: TIME_OK (0) to TIME_ERROR (5).
+    /// The return value of `adjtimex`: TIME_OK (0) to TIME_ERROR (5).
     pub returned: i32,
-    /// What the phase locked loop has yet to correct, in nanoseconds.
+    /// The remaining correction of the phase-locked loop, in nanoseconds.
     pub offset_ns: i64,
     /// The frequency correction.
     pub frequency_ppm: f64,
-    /// By how much more, by ticks of another length.
+    /// The additional correction by the tick length.
     pub tick_ppm: f64,
-    /// What the kernel thinks the clock can be off by at most; None where it has given up.
+    /// The kernel's bound for the clock's error; None if it has given up.
     pub maximum_error_us: Option<i64>,
-    /// What the kernel states as that bound, whether it makes sense or not.
+    /// The bound as stated by the kernel, whether plausible or not.
     pub stated_maximum_us: i64,
-    /// What its time service has stated that it is off by, whether it makes sense or not.
+    /// The estimated error as stated by the time service, whether plausible or not.
     pub stated_estimate_us: i64,
-    /// TAI minus UTC; 0 where nobody has told the kernel.
+    /// TAI minus UTC; 0 if it has not been set.
     pub tai_seconds: i32,
-    /// What `adjtime` has yet to correct, in microseconds.
+    /// The remaining correction of `adjtime`, in microseconds.
     pub adjtime_us: i64,
 }
 
 impl State {
-    /// Asks the kernel, and changes nothing.
+    /// Asks the kernel, without changing anything.
     ///
     /// # Errors
-    /// Where the kernel, or a sandbox, does not answer.
+    /// If the kernel, or a sandbox, refuses.
     pub fn now() -> Result<Self, Unknown> {
         let refused = |error| Unknown::because(format!("adjtimex: {error}"));
         let (returned, timex) = ask(0).map_err(refused)?;
@@ -95,8 +95,8 @@ impl State {
 
     fn of(returned: i32, timex: &libc::timex, adjtime_us: i64) -> Self {
         let unit = if timex.status & STA_NANO == 0 { 1000 } else { 1 };
-        // An error below nothing, or at its limit, is what a program left there that does not
-        // know of it, or the kernel's word for "no idea".
+        // A negative error, or one at its limit, was left by a program that is unaware of it, or
+        // means that the kernel does not know.
         let sensible = |error: i64| (0..PHASE_LIMIT_US).contains(&error).then_some(error);
         Self {
             status: timex.status,
@@ -112,23 +112,23 @@ impl State {
         }
     }
 
-    /// Has somebody said that the clock is right? That `adjtimex` returns TIME_ERROR can have
-    /// other reasons: a pulse per second that is asked for and does not come.
+    /// Whether the clock is synchronized. A TIME_ERROR from `adjtimex` can have other reasons: a
+    /// requested pulse per second that does not come.
     pub fn is_synchronized(&self) -> bool {
         self.status & (STA_UNSYNC | STA_CLOCKERR) == 0
     }
 
-    /// Does the kernel's own loop lead it?
+    /// Whether the kernel's own loop steers it.
     pub fn has_loop(&self) -> bool {
         self.status & STA_PLL != 0
     }
 
-    /// The frequency correction, that by the length of ticks included, in ppm.
+    /// The frequency correction in ppm, including that by the tick length.
     pub fn steady_ppm(&self) -> f64 {
         self.frequency_ppm + self.tick_ppm
     }
 
-    /// A leap second that is to come.
+    /// The pending leap second.
     pub fn leap(&self) -> Leap {
         match self.returned {
             TIME_OOP => Leap::Now,
@@ -144,7 +144,7 @@ fn ask(modes: u32) -> Result<(i32, libc::timex), io::Error> {
     // SAFETY: a structure of numbers, for which zeroes are valid.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
     timex.modes = modes;
-    // SAFETY: the kernel fills in the structure, which is its own.
+    // SAFETY: the kernel fills in the structure, which is local.
     let returned = unsafe { libc::adjtimex(&raw mut timex) };
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok((returned, timex)) }
 }
@@ -153,7 +153,7 @@ fn ask(modes: u32) -> Result<(i32, libc::timex), io::Error> {
 pub(super) mod tests {
     use super::*;
 
-    /// One that chrony disciplines well.
+    /// A clock well disciplined by chrony.
     pub const WELL: State = State {
         status: 0x2001,
         returned: 0,
@@ -194,7 +194,7 @@ pub(super) mod tests {
 
     #[test]
     fn errors_that_make_no_sense_are_none() {
-        // Synchronized, and yet an error of 16 s: as node_exporter's alerts have stumbled upon.
+        // Synchronized, and yet an error of 16 s: a state that has confused node_exporter's alerts.
         let limit = timex(|it| {
             it.maxerror = 16_000_000;
             it.esterror = -1;
@@ -209,12 +209,13 @@ pub(super) mod tests {
     fn synchronized_is_what_the_status_says() {
         let of = |status, returned| State { status, returned, ..WELL };
         assert!(!of(STA_UNSYNC, 5).is_synchronized());
-        // TIME_ERROR, as a pulse per second is wanted that does not come (STA_PPSFREQ).
+        // TIME_ERROR, because a requested pulse per second does not come (STA_PPSFREQ).
         assert!(of(0x0002, 5).is_synchronized());
         assert_eq!(of(STA_INS, 1).leap(), Leap::Insert);
         assert_eq!(of(STA_DEL, 2).leap(), Leap::Delete);
         assert_eq!(of(STA_INS, 3).leap(), Leap::Now);
-        // Not synchronized hides the leap second from what is returned, but not from the status.
+        // The unsynchronized state hides the leap second in the return value, but not in the
+        // status.
         assert_eq!(of(STA_INS | STA_UNSYNC, 5).leap(), Leap::Insert);
     }
 

@@ -1,4 +1,4 @@
-//! What chrony says of itself, by its own `chronyc`.
+//! chrony's own report, from its `chronyc`.
 
 use std::io::{self, Read};
 use std::process::{ChildStdout, Command, Stdio};
@@ -11,21 +11,21 @@ use crate::machine::{Machine, Unknown};
 use crate::timers::wake_ups;
 use crate::units::length;
 
-/// How long `chronyc` may take: it asks a socket of this machine.
+/// The timeout of `chronyc`, which asks a socket on this machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What `chronyc -c tracking` says (chronyc(1)), as far as it concerns us.
+/// The relevant part of `chronyc -c tracking` (chronyc(1)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tracking {
-    /// Whom it follows: an address, or the name of a clock.
+    /// Its source: an address, or the name of a clock.
     source: String,
     stratum: u32,
-    /// What the clock is ahead of NTP time.
+    /// How far the clock is ahead of NTP time.
     ahead_seconds: f64,
     /// The root mean square of the last offsets.
     rms_offset_seconds: f64,
     frequency_ppm: f64,
-    /// How far that may be off.
+    /// The uncertainty of that.
     skew_ppm: f64,
     root_delay_seconds: f64,
     root_dispersion_seconds: f64,
@@ -34,13 +34,13 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    /// Does it follow anybody?
+    /// Whether it has a source.
     pub fn is_synchronized(&self) -> bool {
         self.stratum > 0 && self.leap != "Not synchronised"
     }
 
-    /// What the clock is off by at most: half the way to the reference clock, and all that adds up
-    /// on it (RFC 5905, root distance).
+    /// The bound of the clock's error: half of the round trip to the reference clock, and
+    /// everything that accumulates on it (RFC 5905, root distance).
     fn bound_seconds(&self) -> f64 {
         self.ahead_seconds.abs() + self.root_dispersion_seconds + self.root_delay_seconds / 2.0
     }
@@ -66,18 +66,18 @@ fn parse(line: &str) -> Option<Tracking> {
 /// Asks chrony.
 ///
 /// # Errors
-/// Where there is no `chronyc`, or it has no answer.
+/// If there is no `chronyc`, or it has no answer.
 pub fn tracking(machine: &Machine) -> Result<Tracking, Unknown> {
     if !machine.is_real() {
         return Err(Unknown::because("chronyc is asked on a real machine only"));
     }
-    // Where no time passes nobody would stop waiting for it.
+    // If no time passes the wait would never end.
     wake_ups::pace()?;
     let line = ask()?;
     parse(&line).ok_or_else(|| Unknown::because(format!("chronyc says '{}'", line.trim())))
 }
 
-/// Adds what chrony says to a finding.
+/// Adds chrony's report to a finding.
 pub fn add_to(finding: Finding, tracking: Result<&Tracking, &Unknown>) -> Finding {
     match tracking {
         Ok(tracking) => say(finding, tracking),
@@ -133,7 +133,7 @@ fn ask() -> Result<String, Unknown> {
     }
 }
 
-/// All that is written to a pipe until it is closed.
+/// All output of a pipe until it is closed.
 fn until_its_end(mut pipe: ChildStdout) -> io::Result<String> {
     let end = Instant::now() + PATIENCE;
     let mut text = Vec::new();
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_positive_system_time_is_slow_and_a_positive_frequency_fast() {
-        // What chronyc prints without -c: "System time : 0.250000000 seconds slow of NTP time" and
-        // "Frequency : 3.500 ppm fast".
+        // The output of chronyc without -c: "System time : 0.250000000 seconds slow of NTP time"
+        // and "Frequency : 3.500 ppm fast".
         let line =
             "7F7F0101,,10,1732190461.0,0.250000000,0.1,0.1,3.500,0.0,0.1,0.0,0.0,16.0,Normal";
         let tracking = parse(line).unwrap();

@@ -1,10 +1,10 @@
-//! Clocks of the hardware and of the hypervisor, which a time service could follow.
+//! Hardware and hypervisor clocks that a time service could follow.
 
 use crate::machine::Machine;
 use crate::{Finding, Options};
 
-/// What a hypervisor's clock is called by the kernel's driver (`clock_name` in sysfs), and whose
-/// it is. For the advice only: what a clock is good for its readers find out.
+/// The names of hypervisor clocks in the kernel's driver (`clock_name` in sysfs), and their
+/// hypervisors. For the advice only: the readers find out how good a clock is.
 const OF_HYPERVISORS: [(&str, &str); 4] = [
     ("KVM virtual PTP", "KVM"),
     ("hyperv", "Hyper-V"),
@@ -12,7 +12,7 @@ const OF_HYPERVISORS: [(&str, &str); 4] = [
     ("ptp_vmclock", "VMClock"),
 ];
 
-/// A clock of which there is a device.
+/// A clock with a device.
 struct Clock {
     device: String,
     name: String,
@@ -33,7 +33,7 @@ fn clocks(machine: &Machine) -> Vec<Clock> {
     clocks.collect()
 }
 
-/// The check: which clocks besides the system's are there?
+/// Checks which clocks exist besides the system's.
 pub fn hardware_clocks(machine: &Machine, _: &Options) -> Finding {
     if let Err(why) = machine.names("/sys/class") {
         return Finding::unknown("hardware clocks", &why).fact("ptp_clocks", why);

@@ -1,10 +1,10 @@
-//! Who steers the clocks: NTP, PTP, steps, leap seconds.
+//! What steers the clocks: NTP, PTP, steps, leap seconds.
 //!
-//! - `adjtimex`: what the kernel says of how its clock is led.
-//! - `state`: what that means: right or not, corrections, leap seconds.
-//! - `step`: whether somebody sets the clock while we look.
-//! - `services`: which programs lead it; `chrony` says more of itself.
-//! - `devices`: clocks of the hardware and of the hypervisor.
+//! - `adjtimex`: the kernel's report on the discipline of its clock.
+//! - `state`: its interpretation: synchronization, corrections, leap seconds.
+//! - `step`: whether the clock is set during the checks.
+//! - `services`: the programs that discipline it; `chrony` reports more about itself.
+//! - `devices`: hardware and hypervisor clocks.
 
 pub mod adjtimex;
 mod chrony;

@@ -1,4 +1,4 @@
-//! Which programs discipline the clock: those that run, as far as this process can see them.
+//! The programs that discipline the clock: running ones, as far as this process can see them.
 
 use crate::machine::{Machine, Unknown};
 use crate::units::count;
@@ -7,23 +7,24 @@ use crate::{Finding, Options};
 use super::adjtimex::State;
 use super::chrony::{self, Tracking};
 
-/// What `systemd-timesyncd` writes when it has reached a server (systemd-timesyncd.service(8)).
+/// The file that `systemd-timesyncd` writes when it has reached a server
+/// (systemd-timesyncd.service(8)).
 const TIMESYNCD_SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 
 /// A program that may discipline the clock.
 struct Known {
     /// Its name.
     program: &'static str,
-    /// Its name as the kernel keeps it: fifteen letters.
+    /// Its name in the kernel, limited to fifteen characters.
     comm: &'static str,
-    /// What it is.
+    /// Its description.
     what: &'static str,
-    /// Does it discipline the system's clock, with these arguments?
+    /// Whether it disciplines the system's clock, with these arguments.
     leads: fn(arguments: &[&str]) -> bool,
 }
 
 const KNOWN: [Known; 9] = [
-    // `-x` lets it watch only (chronyd(8)).
+    // With `-x` it only monitors (chronyd(8)).
     Known {
         program: "chronyd",
         comm: "chronyd",
@@ -33,7 +34,7 @@ const KNOWN: [Known; 9] = [
     Known { program: "ntpd", comm: "ntpd", what: "NTP", leads: |_| true },
     Known { program: "openntpd", comm: "openntpd", what: "NTP", leads: |_| true },
     Known { program: "systemd-timesyncd", comm: "systemd-timesyn", what: "SNTP", leads: |_| true },
-    // As source of an NTP service it disciplines no clock itself (phc2sys(8)).
+    // As a source of an NTP service it disciplines no clock itself (phc2sys(8)).
     Known {
         program: "phc2sys",
         comm: "phc2sys",
@@ -48,41 +49,42 @@ const KNOWN: [Known; 9] = [
         what: "from the VirtualBox host",
         leads: |arguments| !arguments.contains(&"--disable-timesync"),
     },
-    // Off unless somebody switches it on (vmware-toolbox-cmd timesync).
+    // Off by default (vmware-toolbox-cmd timesync).
     Known { program: "vmtoolsd", comm: "vmtoolsd", what: "from the VMware host", leads: |_| false },
 ];
 
-/// One that runs, by its name.
+/// A running service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Its name.
     pub program: &'static str,
     /// Its process.
     pub pid: u32,
-    /// Is it to lead CLOCK_REALTIME, by what it is and its arguments?
+    /// Whether it should discipline CLOCK_REALTIME, given its kind and arguments.
     pub is_to_lead: bool,
-    /// May it: has it CAP_SYS_TIME?
+    /// Whether it may: it has CAP_SYS_TIME.
     pub may_lead: Result<bool, Unknown>,
-    /// What it is.
+    /// Its description.
     pub what: &'static str,
 }
 
-/// Services that run, and what shows that they discipline the clock: a name alone shows nothing.
+/// The running services, and the evidence that they discipline the clock: a name alone proves
+/// nothing.
 #[derive(Debug)]
 pub struct Services {
-    /// Those that run.
+    /// The running services.
     pub running: Vec<Service>,
-    /// What chrony says, where one runs that may discipline the clock.
+    /// chrony's report, if an instance is running that may discipline the clock.
     tracking: Option<Result<Tracking, Unknown>>,
-    /// Has timesyncd written down that it has reached a server?
+    /// Whether timesyncd has recorded that it has reached a server.
     timesyncd_synchronized: bool,
 }
 
 impl Services {
-    /// Looks for them.
+    /// Searches for them.
     ///
     /// # Errors
-    /// Where there is no list of processes.
+    /// If there is no list of processes.
     pub fn of(machine: &Machine) -> Result<Self, Unknown> {
         if !machine.shows_all_processes() {
             return Err(Unknown::because("/proc does not show the processes of others"));
@@ -96,7 +98,7 @@ impl Services {
         })
     }
 
-    /// What shows that one disciplines the clock; None where nothing does.
+    /// The evidence that a service disciplines the clock; None if there is none.
     pub fn evidence(&self, service: &Service, state: Option<&State>) -> Option<&'static str> {
         if !service.is_to_lead || service.may_lead != Ok(true) {
             return None;
@@ -119,22 +121,22 @@ impl Services {
         }
     }
 
-    /// Those that discipline the clock, each with what shows it.
+    /// The services that discipline the clock, with the evidence.
     pub fn leading(&self, state: Option<&State>) -> Vec<(&Service, &'static str)> {
         let with = |service| Some((service, self.evidence(service, state)?));
         self.running.iter().filter_map(with).collect()
     }
 
-    /// The first one that is to lead it, whether it does or not.
+    /// The first service that should discipline it, whether it does or not.
     pub fn candidate(&self) -> Option<&Service> {
         self.running.iter().find(|service| service.is_to_lead)
     }
 }
 
-/// Those that run and can be seen from here.
+/// The running services visible from here.
 ///
 /// # Errors
-/// Where there is no list of processes.
+/// If there is no list of processes.
 fn running(machine: &Machine) -> Result<Vec<Service>, Unknown> {
     let pids = machine.names("/proc")?.into_iter().filter_map(|name| name.parse::<u32>().ok());
     let services = pids.filter_map(|pid| {
@@ -151,13 +153,13 @@ fn running(machine: &Machine) -> Result<Vec<Service>, Unknown> {
         })
     });
     let mut services: Vec<_> = services.collect();
-    // Daemons have helpers of the same name, which may do less.
+    // Daemons have helpers of the same name with fewer privileges.
     services.sort_by_key(|it| (it.program, it.may_lead != Ok(true), it.pid));
     services.dedup_by_key(|service| service.program);
     Ok(services)
 }
 
-/// Has a process CAP_SYS_TIME in force (capabilities(7))?
+/// Whether a process has CAP_SYS_TIME in effect (capabilities(7)).
 fn may_set_clock(machine: &Machine, pid: u32) -> Result<bool, Unknown> {
     /// From <linux/capability.h>.
     const CAP_SYS_TIME: u32 = 25;
@@ -169,15 +171,15 @@ fn may_set_clock(machine: &Machine, pid: u32) -> Result<bool, Unknown> {
     Ok(bits >> CAP_SYS_TIME & 1 == 1)
 }
 
-/// Does this process see all processes of the machine, or those of a container?
+/// Whether this process sees all processes of the machine, rather than those of a container.
 fn sees_all(machine: &Machine) -> bool {
-    // What the kernel gives to its first namespace of processes (PROC_PID_INIT_INO in
+    // The kernel's inode number of its first PID namespace (PROC_PID_INIT_INO in
     // <linux/proc_ns.h>).
     const FIRST: &str = "pid:[4026531836]";
     machine.link("/proc/self/ns/pid").is_ok_and(|link| link.to_str() == Some(FIRST))
 }
 
-/// The check: who disciplines the clock?
+/// Checks what disciplines the clock.
 pub fn time_service(machine: &Machine, _: &Options) -> Finding {
     let services = match Services::of(machine) {
         Ok(services) => services,
@@ -219,7 +221,7 @@ fn tell(services: &Services, sees_all: bool, state: Option<&State>) -> Finding {
     finding
 }
 
-// That nothing disciplines the clock is the warning of `synchronization`: here it is said what could.
+// The check `synchronization` warns if nothing disciplines the clock: this one reports what could.
 fn judge(services: &Services, sees_all: bool, state: Option<&State>) -> Finding {
     let is_synchronized = state.is_some_and(State::is_synchronized);
     let leading = services.leading(state);
@@ -314,7 +316,7 @@ mod tests {
             let leads = finding.facts.iter().find(|it| it.name == "time_service_leads").unwrap();
             assert_eq!(leads.value, Value::Flag(false));
         }
-        // As root it may set the clock, but nobody does.
+        // As root it may set the clock, but it does not.
         process(&tree, 7, "chronyd", "./chronyd\x0015\0", MAY);
         let services = services(&tree);
         assert_eq!(tell(&services, true, Some(&LEFT_ALONE)).verdict, Verdict::Note);
@@ -328,7 +330,7 @@ mod tests {
         process(&tree, 1, "chronyd", "chronyd\0-x\0", MAY);
         assert!(!services(&tree).running[0].is_to_lead);
         assert_eq!(judge(&services(&tree), false, Some(&WELL)).verdict, Verdict::Note);
-        // That nothing disciplines it is the warning of another check.
+        // Another check warns that nothing disciplines it.
         assert_eq!(judge(&services(&tree), true, Some(&LEFT_ALONE)).verdict, Verdict::Note);
         process(&tree, 2, "systemd-timesyn", "", MAY);
         process(&tree, 3, "ntpd", "", MAY);

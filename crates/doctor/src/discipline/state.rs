@@ -1,4 +1,4 @@
-//! Is the clock right, which corrections are made, and is a leap second announced: the kernel's own account.
+//! Synchronization, corrections and leap seconds, according to the kernel.
 
 use super::adjtimex::{Leap, State};
 use super::services::Services;
@@ -6,26 +6,26 @@ use crate::machine::{Machine, Unknown};
 use crate::units::length;
 use crate::{Finding, Options};
 
-/// What NTP can lead a clock by at most: MAXFREQ in <linux/timex.h>, in ppm.
+/// The maximum frequency correction of NTP: MAXFREQ in <linux/timex.h>, in ppm.
 const MOST_PPM: f64 = 500.0;
-/// What the quartz of a machine is off by at most, if it is a good one: 100 ppm, as data sheets of
-/// cheap ones say. More than that is seldom the quartz alone.
+/// The maximum error of a decent machine's crystal: 100 ppm, as data sheets of cheap ones say. A
+/// larger error is seldom the crystal alone.
 const MUCH_PPM: f64 = 100.0;
-/// By how much the rate that is seen may differ from the one that the kernel states before we call
-/// it a correction under way: the clock's multiplier has steps of about 0.2 ppm, and the kernel
+/// The difference between the observed rate and the one stated by the kernel that counts as a
+/// correction in progress: the clock's multiplier has steps of about 0.2 ppm, and the kernel
 /// alternates between two of them.
 const CORRECTION_PPM: f64 = 1.0;
-/// The shortest time over which that can be seen, in seconds: two readings within 100 ns each.
+/// The shortest time over which that can be observed, in seconds: two readings within 100 ns each.
 const SHORTEST_LOOK: f64 = 0.5;
-/// From when on an error of the clock is worth a warning, in microseconds: one second. What dates
-/// to the second (logs, certificates) is wrong then.
+/// The clock error that warrants a warning, in microseconds: one second. Dates to the second (logs,
+/// certificates) are wrong then.
 const LARGE_ERROR_US: i64 = 1_000_000;
-/// A correction that is left to do, from when on it is worth a note, in nanoseconds: 1 ms.
+/// The remaining correction that warrants a note, in nanoseconds: 1 ms.
 const LARGE_OFFSET_NS: i64 = 1_000_000;
 /// TAI minus UTC since 1 January 2017 (IERS Bulletin C 52), in seconds.
 const TAI_SECONDS: i32 = 37;
 
-/// The check: is the clock right, as far as the kernel knows?
+/// Checks whether the clock is right, as far as the kernel knows.
 pub fn synchronization(machine: &Machine, _: &Options) -> Finding {
     match State::now() {
         Ok(state) => judge_synchronization(&state, Services::of(machine).ok().as_ref()),
@@ -53,7 +53,7 @@ fn judge_synchronization(state: &State, services: Option<&Services>) -> Finding 
                 Finding::ok(format!("synchronized, maximum error {}", length(error as f64 * 1e3)))
             }
         },
-        // What the flag is for is writing the clock of the hardware, which not every service does.
+        // The flag enables writing the hardware clock, which not every service does.
         (false, Some(service)) => Finding::note(format!(
             "{} disciplines the clock, but has not told the kernel that it is synchronized",
             service.program
@@ -87,7 +87,7 @@ fn judge_synchronization(state: &State, services: Option<&Services>) -> Finding 
         .fact("estimated_error_us", state.stated_estimate_us as f64)
 }
 
-/// The check: which frequency correction has the clock, and is it being slewed?
+/// Checks the clock's frequency correction, and whether it is being slewed.
 pub fn slew(machine: &Machine, _: &Options) -> Finding {
     let run = machine.run();
     let seen = if run.seconds() < SHORTEST_LOOK {
@@ -145,7 +145,7 @@ fn judge_slew(state: &State, seen: Result<f64, Unknown>) -> Finding {
         .fact("monotonic_against_raw_ppm", seen)
 }
 
-/// The check: is a leap second coming, and is CLOCK_TAI right?
+/// Checks whether a leap second is pending, and whether CLOCK_TAI is right.
 pub fn leap_second(_: &Machine, _: &Options) -> Finding {
     match State::now() {
         Ok(state) => judge_leap(&state),

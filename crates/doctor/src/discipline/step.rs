@@ -1,4 +1,4 @@
-//! Whether somebody sets the clock while we look.
+//! Whether the clock is set during the checks.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,15 +13,15 @@ use rustix::time::{
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options, units};
 
-/// What CLOCK_REALTIME may have moved by against CLOCK_MONOTONIC without having been set: both are
-/// led by the same hand, and whole nanoseconds are rounded twice.
+/// The movement of CLOCK_REALTIME against CLOCK_MONOTONIC that is not a step: both have the same
+/// rate, and whole nanoseconds are rounded twice.
 const ROUNDING: u64 = 2;
 
 /// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     nanos: i64,
-    /// How far that may be off.
+    /// The uncertainty of that.
     width: u64,
 }
 
@@ -34,7 +34,7 @@ impl Ahead {
         Self { nanos: both.inside.wrapping_sub(both.before), width: both.width() }
     }
 
-    /// By how much it has moved, if it certainly has.
+    /// How far it has moved, if it certainly has.
     fn moved_to(self, later: Self) -> Option<i64> {
         let moved = later.nanos.wrapping_sub(self.nanos);
         let unclear = self.width.saturating_add(later.width).saturating_add(ROUNDING);
@@ -44,19 +44,19 @@ impl Ahead {
 
 /// Watches CLOCK_REALTIME from a moment on.
 ///
-/// Twofold: a timer that the kernel cancels when the clock is set (TFD_TIMER_CANCEL_ON_SET in
-/// timerfd_create(2)), which sees also what was set there and back; and what the clock is ahead of
-/// CLOCK_MONOTONIC by, which sees also what a system without such timers does.
+/// It uses two methods: a timer that the kernel cancels when the clock is set
+/// (TFD_TIMER_CANCEL_ON_SET in timerfd_create(2)), which also detects a step that was undone; and
+/// the offset from CLOCK_MONOTONIC, which also works on systems without such timers.
 #[derive(Debug)]
 pub struct Watch {
     ahead: Ahead,
     timer: Result<OwnedFd, Unknown>,
-    /// The kernel says it once.
+    /// The kernel reports it once.
     was_cancelled: AtomicBool,
 }
 
 impl Watch {
-    /// From here on.
+    /// Starts watching.
     pub fn begin() -> Self {
         let timer = timer().map_err(|error| {
             Unknown::because(format!("a timer that is cancelled when the clock is set: {error}"))
@@ -64,7 +64,7 @@ impl Watch {
         Self { ahead: Ahead::now(), timer, was_cancelled: AtomicBool::new(false) }
     }
 
-    /// Was the clock set since?
+    /// Whether the clock was set since.
     pub fn was_set(&self) -> bool {
         if let Ok(timer) = &self.timer {
             let mut expirations = [0; 8];
@@ -75,19 +75,19 @@ impl Watch {
         self.was_cancelled.load(Relaxed) || self.moved_ns().is_some()
     }
 
-    /// By how much, in nanoseconds, it certainly is ahead of where it would be.
+    /// How far, in nanoseconds, it is certainly ahead of where it would be.
     pub fn moved_ns(&self) -> Option<i64> {
         self.ahead.moved_to(Ahead::now())
     }
 
-    /// Why the kernel cannot say it, if it cannot.
+    /// Why the kernel cannot report it, if it cannot.
     pub fn unknown(&self) -> Option<&Unknown> {
         self.timer.as_ref().err()
     }
 }
 
 fn timer() -> Result<OwnedFd, Errno> {
-    /// A day that no clock comes to, in seconds since the epoch: the last of an `i32` of days.
+    /// A day that no clock reaches, in seconds since the epoch: the last of an `i32` of days.
     const NEVER: i64 = 1 << 40;
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     let timer = timerfd_create(TimerfdClockId::Realtime, flags)?;
@@ -99,7 +99,7 @@ fn timer() -> Result<OwnedFd, Errno> {
     Ok(timer)
 }
 
-/// The check: was the clock set since the checks began?
+/// Checks whether the clock was set since the checks began.
 pub fn steps(machine: &Machine, _: &Options) -> Finding {
     let run = machine.run();
     judge(run.watch.was_set(), run.watch.moved_ns(), run.seconds(), run.watch.unknown())
@@ -155,7 +155,7 @@ mod tests {
     fn a_clock_that_nobody_sets_was_not_set() {
         let watch = Watch::begin();
         let set = watch.was_set();
-        // Whatever serves time here may set it just now: then both must say so for good.
+        // The local time service may set it just now: then both must report it permanently.
         assert_eq!(watch.was_set(), set);
     }
 

@@ -1,4 +1,4 @@
-//! What is compared.
+//! The clocks that are compared.
 
 use eigentime_clock::warp;
 use eigentime_measure::bracket::{Bracket, narrowest};
@@ -7,10 +7,10 @@ use rustix::time::{ClockId, DynamicClockId, clock_getres, clock_gettime_dynamic}
 
 use crate::units;
 
-/// What the processor calls its counter.
+/// The processor's name for its counter.
 #[cfg(target_arch = "x86_64")]
 pub const COUNTER: &str = "tsc";
-/// What the processor calls its counter.
+/// The processor's name for its counter.
 #[cfg(target_arch = "aarch64")]
 pub const COUNTER: &str = "cntvct";
 
@@ -20,7 +20,7 @@ pub struct Compared {
     /// `tsc`, `CLOCK_MONOTONIC`, …
     pub name: &'static str,
     kind: Kind,
-    /// Does it follow CLOCK_REALTIME when that is set?
+    /// Whether it follows CLOCK_REALTIME when that is set.
     pub is_set_with_realtime: bool,
 }
 
@@ -31,8 +31,8 @@ enum Kind {
     Tai,
 }
 
-/// Every clock of the system that all processors share. The alarm clocks are the same as those
-/// without alarms, and the clocks of processor time belong to each process or thread.
+/// Every system clock shared by all processors. The alarm clocks equal those without alarms, and
+/// clocks of processor time belong to a process or thread.
 pub const ALL: [Compared; 8] = [
     Compared { name: COUNTER, kind: Kind::Counter, is_set_with_realtime: false },
     Compared::by("CLOCK_REALTIME", ClockId::Realtime),
@@ -44,7 +44,7 @@ pub const ALL: [Compared; 8] = [
     Compared::by("CLOCK_MONOTONIC_COARSE", ClockId::MonotonicCoarse),
 ];
 
-/// Those of them that this kernel has.
+/// Those that this kernel has.
 pub fn available() -> Vec<Compared> {
     ALL.into_iter().filter(Compared::is_available).collect()
 }
@@ -55,7 +55,7 @@ impl Compared {
         Self { name, kind: Kind::Clock(id), is_set_with_realtime }
     }
 
-    /// Does this kernel have it?
+    /// Whether this kernel has it.
     pub fn is_available(&self) -> bool {
         match self.kind {
             Kind::Tai => clock_gettime_dynamic(DynamicClockId::Tai).is_ok(),
@@ -63,7 +63,7 @@ impl Compared {
         }
     }
 
-    /// The one of this name, in any case, with or without `CLOCK_`.
+    /// The clock with this name, ignoring case, with or without `CLOCK_`.
     pub fn named(name: &str) -> Option<Self> {
         let name = name.to_ascii_uppercase();
         let found = ALL.iter().find(|clock| {
@@ -79,7 +79,7 @@ impl Compared {
         match self.kind {
             Kind::Counter => warp::read_counter(),
             Kind::Clock(id) => units::nanos(id),
-            // Only those that are there are read (`available`).
+            // Only available clocks are read (`available`).
             Kind::Tai => clock_gettime_dynamic(DynamicClockId::Tai).map_or(0, units::of),
         }
     }
@@ -92,34 +92,33 @@ impl Compared {
         }
     }
 
-    /// What the clock goes on by at once, in nanoseconds: a warp is at least that. For the
-    /// counter, a tick.
+    /// The clock's smallest step in nanoseconds: a warp is at least that. For the counter, a tick.
     pub fn step_ns(&self, rate: &CounterRate) -> f64 {
         match self.kind {
             Kind::Counter => self.unit_ns(rate),
             Kind::Clock(id) => units::of(clock_getres(id)) as f64,
-            // The kernel keeps it as CLOCK_REALTIME and whole seconds.
+            // The kernel derives it from CLOCK_REALTIME and whole seconds.
             Kind::Tai => units::of(clock_getres(ClockId::Realtime)) as f64,
         }
     }
 }
 
-/// How fast the counter is, by the host's time.
+/// The counter's rate in the host's time.
 #[derive(Clone, Copy, Debug)]
 pub enum CounterRate {
-    /// By CLOCK_MONOTONIC_RAW, from a moment on.
+    /// Relative to CLOCK_MONOTONIC_RAW, from a moment on.
     Since {
-        /// The counter then.
+        /// The counter at that moment.
         ticks: i64,
-        /// The clock then, in nanoseconds.
+        /// The clock at that moment, in nanoseconds.
         nanos: i64,
     },
-    /// So many ticks in a nanosecond: in a timeline, whose clocks have a rate of their own.
+    /// This many ticks per nanosecond: in a timeline, whose clocks have their own rate.
     Known(f64),
 }
 
 impl CounterRate {
-    /// From here on.
+    /// Starts measuring the rate.
     pub fn begin() -> Self {
         if let Some(Stopwatch::Counter(rate)) = Stopwatch::new() {
             return Self::Known(rate.ticks_per_ns());
@@ -128,7 +127,7 @@ impl CounterRate {
         Self::Since { ticks: now.middle(), nanos: now.inside }
     }
 
-    /// Ticks in a nanosecond; one if there is no clock to tell it by.
+    /// Ticks per nanosecond; one if no clock can measure it.
     pub fn ticks_per_ns(&self) -> f64 {
         let rate = match *self {
             Self::Known(rate) => rate,

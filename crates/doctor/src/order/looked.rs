@@ -1,4 +1,4 @@
-//! What comparing a clock has shown, in nanoseconds.
+//! The results of comparing a clock, in nanoseconds.
 
 use eigentime_clock::warp::{self, Survey, Warp};
 
@@ -16,7 +16,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The word of it, for facts.
+    /// Its name in facts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Within => "within",
@@ -24,7 +24,7 @@ impl Place {
         }
     }
 
-    /// The words of it, for sentences.
+    /// Its name in sentences.
     pub fn said(self) -> &'static str {
         match self {
             Self::Within => "within a thread",
@@ -40,27 +40,27 @@ impl Place {
     }
 }
 
-/// What was seen of a clock in one place, all processors or pairs together.
+/// The results for a clock in one place, for all processors or pairs together.
 #[derive(Clone, Copy, Debug)]
 pub struct Looked {
-    /// Which clock.
+    /// The clock.
     pub clock: Compared,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// Readings that were compared with one before them.
+    /// Readings that were compared with a previous one.
     pub readings: u64,
     /// Those that were behind.
     pub backwards: u64,
-    /// By how much at most, in nanoseconds.
+    /// The largest such distance, in nanoseconds.
     pub worst_ns: f64,
-    /// What would have been seen anywhere at least, in nanoseconds.
+    /// The smallest warp that would have been seen anywhere, in nanoseconds.
     pub smallest_visible_ns: f64,
-    /// Its number among the clocks of the survey.
+    /// Its index among the clocks of the survey.
     number: usize,
 }
 
 impl Looked {
-    /// Puts together what was seen of one of the survey's clocks.
+    /// Combines the results for one of the survey's clocks.
     pub fn at(
         survey: &Survey,
         place: Place,
@@ -74,7 +74,7 @@ impl Looked {
         Self { number, ..seen }
     }
 
-    /// What was seen of a clock, in nanoseconds.
+    /// The results for a clock, in nanoseconds.
     pub fn of(warp: &Warp, place: Place, clock: &Compared, rate: &CounterRate) -> Self {
         let unit = clock.unit_ns(rate);
         let visible = match warp.readings {
@@ -92,7 +92,7 @@ impl Looked {
         }
     }
 
-    /// What was seen, in words.
+    /// The results in words.
     pub fn said(&self) -> String {
         let place = self.place.said();
         let readings = count(self.readings, "reading", "readings");
@@ -108,7 +108,7 @@ impl Looked {
         }
     }
 
-    /// Its facts.
+    /// Adds its facts.
     pub fn add_to(&self, finding: Finding) -> Finding {
         let labels = [("clock", self.clock.name), ("where", self.place.name())];
         let finding = finding.fact_of("warp_readings", &labels, self.readings).fact_of(

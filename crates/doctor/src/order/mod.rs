@@ -1,12 +1,12 @@
 //! Clocks that go backwards, within a thread and between processors.
 //!
-//! Each processor that this process may run on has a thread, which reads every clock over and over
-//! by itself, and then by turns with each other processor's ([`eigentime_clock::warp`]). Both the
-//! counter and the clocks are looked at: on x86-64 the vDSO takes a counter that is behind the
-//! last tick for standing still, so that small warps of the counter do not show in the clocks.
+//! Each processor that this process may run on has a thread, which reads every clock repeatedly by
+//! itself, and then alternately with each other processor's ([`eigentime_clock::warp`]). Both the
+//! counter and the clocks are checked: on x86-64 the vDSO treats a counter behind the last tick as
+//! unchanged, so small warps of the counter do not show in the clocks.
 //!
-//! - `clocks`: what is compared.
-//! - `looked`: what it has shown, clock by clock.
+//! - `clocks`: the clocks that are compared.
+//! - `looked`: the results for each clock.
 
 pub mod clocks;
 pub mod looked;
@@ -22,10 +22,10 @@ use looked::{Looked, Place};
 /// The checks of this topic.
 pub const CHECKS: &[Check] = &[Check { key: "order", topic: Topic::Order, look: order }];
 
-/// Pairs that are named at most: on large machines a processor that is off is in hundreds.
+/// The maximum number of pairs named: on large machines a processor that is off is in hundreds.
 const MOST_PAIRS: usize = 8;
 
-/// What can be done about a counter whose processors disagree.
+/// Remedies for a counter whose processors disagree.
 const WHAT_HELPS: &str = "boot with clocksource=hpet or acpi_pm, or without tsc=reliable, so that \
                           the kernel detects it; in a virtual machine, have the host checked";
 
@@ -123,7 +123,7 @@ fn judge(cpus: &[usize], survey: &warp::Survey, looked: &[Looked], was_set: bool
         .fact("realtime_was_set", was_set)
 }
 
-/// Where no processor could be looked at: why, and no word of order.
+/// The finding if no processor could be checked: the reason, and nothing about order.
 fn nothing_compared(cpus: &[usize], survey: &warp::Survey, was_set: bool) -> Finding {
     let why = match survey.lost.first() {
         Some(lost) => format!("processor {}: {}", lost.cpu, said(&lost.why)),

@@ -60,7 +60,7 @@ fn a_wall_clock_that_was_set_is_no_warp() {
     assert_eq!(set.verdict, Verdict::Note, "{set:?}");
     assert!(set.lines.iter().any(|line| line.contains("CLOCK_REALTIME was set during the check")));
     assert_eq!(judged(&survey, false).verdict, Verdict::Problem, "nobody set it");
-    // What does not follow the wall clock has no excuse.
+    // A clock that does not follow the wall clock has no excuse.
     let warp = Warp { backwards: 1, worst: 100, ..STRAIGHT };
     assert_eq!(judged(&machine_of_two(warp), true).verdict, Verdict::Problem);
 }
@@ -79,7 +79,7 @@ fn what_was_not_looked_at_is_said() {
 
 #[test]
 fn where_nothing_was_compared_nothing_is_said_to_be_in_order() {
-    // As where a filter refuses sched_setaffinity(2).
+    // As when a filter refuses sched_setaffinity(2).
     let lost = [0, 1].map(|cpu| Lost { cpu, why: WarpError::Left { cpu } }).into();
     let finding = judged(&Survey { within: Vec::new(), between: Vec::new(), lost }, false);
     assert_eq!(finding.verdict, Verdict::Note);

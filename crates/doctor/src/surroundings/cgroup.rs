@@ -1,12 +1,12 @@
-//! The control groups of this process that limit its processor time: its own and those above it,
-//! as far as they can be seen (cgroups(7)).
+//! The control groups that limit this process's processor time: its own and those above it, as far
+//! as visible (cgroups(7)).
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::machine::{Machine, Unknown};
 
-/// Which hierarchy.
+/// The version of the hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// `cpu.cfs_quota_us`, `cpu.cfs_period_us`.
@@ -15,30 +15,30 @@ pub enum Version {
     Two,
 }
 
-/// A group, and what it has been kept from.
+/// A group and its throttling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Its folder.
     pub folder: String,
-    /// Which hierarchy it belongs to.
+    /// The version of its hierarchy.
     pub version: Version,
-    /// How many processors' time it may have; None where it has no limit.
+    /// The number of processors' time it may use; None if it has no limit.
     pub processors: Option<f64>,
-    /// The time after which it may have more, in microseconds.
+    /// The period of the limit, in microseconds.
     pub period_us: Option<u64>,
     /// Periods in which it ran.
     pub periods: u64,
-    /// Periods in which it was stopped.
+    /// Periods in which it was throttled.
     pub throttled: u64,
-    /// How long its threads were stopped, in microseconds.
+    /// How long its threads were throttled, in microseconds.
     pub throttled_us: u64,
 }
 
-/// Where the hierarchy that limits processor time is mounted, and what of it.
+/// The mount of the hierarchy that limits processor time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
     version: Version,
-    /// The group that is at the mount point.
+    /// The group at the mount point.
     root: String,
     point: String,
 }
@@ -47,18 +47,18 @@ impl Group {
     /// All groups that limit this process, its own first.
     ///
     /// # Errors
-    /// Where control groups are not mounted, or not to be read.
+    /// If control groups are not mounted or cannot be read.
     pub fn all(machine: &Machine) -> Result<Vec<Self>, Unknown> {
         let mounts = mounts(&machine.text("/proc/self/mountinfo")?);
         let paths = paths(&machine.text("/proc/self/cgroup")?);
-        // Where both are mounted, the controller belongs to one of them: version 1, if it is
-        // there, and the other one has no files for it.
+        // If both are mounted, the controller belongs to one of them: version 1, if it is there,
+        // and the other one has no files for it.
         let folders = mounts.iter().filter_map(|mount| {
             let path = paths.iter().find(|(version, _)| *version == mount.version)?;
             Some((mount, folders(mount, &path.1)))
         });
         let folders: Vec<_> = folders.collect();
-        // Something else may lie on what is mounted, and hide it.
+        // Another mount may cover this one.
         let is_seen = |version| {
             let of = folders.iter().filter(|(mount, _)| mount.version == version);
             of.flat_map(|(_, folders)| folders).any(|it| machine.has(&format!("{it}/cgroup.procs")))
@@ -128,7 +128,7 @@ fn stat(machine: &Machine, folder: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(line).collect()
 }
 
-/// The mounts of `/proc/self/mountinfo` that have to do with processor time (proc_pid_mountinfo(5)).
+/// The mounts in `/proc/self/mountinfo` that concern processor time (proc_pid_mountinfo(5)).
 fn mounts(text: &str) -> Vec<Mount> {
     let mount = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
@@ -137,7 +137,7 @@ fn mounts(text: &str) -> Vec<Mount> {
         let mut after = after.split(' ');
         let version = match after.next()? {
             "cgroup2" => Version::Two,
-            // The options of the file system name the controllers.
+            // The file system options name the controllers.
             "cgroup" if after.nth(1)?.split(',').any(|it| it == "cpu") => Version::One,
             _ => return None,
         };
@@ -146,7 +146,7 @@ fn mounts(text: &str) -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
-/// This process's groups by `/proc/self/cgroup`: those for processor time.
+/// This process's groups for processor time in `/proc/self/cgroup`.
 fn paths(text: &str) -> Vec<(Version, String)> {
     let path = |line: &str| {
         let mut fields = line.splitn(3, ':');
@@ -163,7 +163,7 @@ fn paths(text: &str) -> Vec<(Version, String)> {
 /// The folders of a group and of all above it, down to the mount point.
 fn folders(mount: &Mount, path: &str) -> Vec<String> {
     let path = Path::new(path);
-    // A group outside of what is mounted is shown as /.. : then the mount point is the nearest.
+    // A group outside the mount is shown as /.. : then the mount point is the nearest.
     let below = path.strip_prefix(&mount.root).unwrap_or(Path::new(""));
     let below = match below.components().any(|it| matches!(it, Component::ParentDir)) {
         true => PathBuf::new(),

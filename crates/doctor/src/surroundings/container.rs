@@ -1,9 +1,9 @@
-//! Whether this process is in a container, and what made it.
+//! Whether this process is in a container, and what created it.
 
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// Files that engines leave in their containers, and whose they are.
+/// Files that engines leave in their containers, and the engines.
 const FILES: [(&str, &str); 4] = [
     ("/.dockerenv", "Docker"),
     ("/run/.containerenv", "podman"),
@@ -11,7 +11,7 @@ const FILES: [(&str, &str); 4] = [
     ("/var/run/secrets/kubernetes.io", "Kubernetes"),
 ];
 
-/// Words in the paths of control groups, and what makes such groups.
+/// Words in the paths of control groups, and the software that creates them.
 const GROUPS: [(&str, &str); 6] = [
     ("kubepods", "Kubernetes"),
     ("/docker", "Docker"),
@@ -21,18 +21,18 @@ const GROUPS: [(&str, &str); 6] = [
     ("machine.slice", "systemd-nspawn or libvirt"),
 ];
 
-/// What the kernel gives to its first namespaces (<linux/proc_ns.h>).
+/// The kernel's inode numbers of its first namespaces (<linux/proc_ns.h>).
 const FIRST: [(&str, u64); 4] =
     [("pid", 0xEFFF_FFFC), ("uts", 0xEFFF_FFFE), ("ipc", 0xEFFF_FFFF), ("user", 0xEFFF_FFFD)];
 
-/// The check: is it?
+/// Checks whether this is a container.
 pub fn container(machine: &Machine, _: &Options) -> Finding {
     let environment = if machine.is_real() { std::env::var("container").ok() } else { None };
     judge(machine, environment.as_deref())
 }
 
 fn judge(machine: &Machine, environment: Option<&str>) -> Finding {
-    // Images that became machines still have the files of the engine that made them.
+    // Images that became machines still have the files of the engine that built them.
     let mut hints = Vec::new();
     for (path, whose) in FILES {
         if machine.has(path) {
@@ -42,7 +42,7 @@ fn judge(machine: &Machine, environment: Option<&str>) -> Finding {
     if let Some(value) = environment.filter(|value| !value.is_empty()) {
         hints.push((value.to_owned(), format!("the variable 'container' is '{value}'")));
     }
-    // Inside, a group's path may begin at its own namespace, so that none of this shows.
+    // Inside, a group's path may be relative to its own namespace, so none of this shows.
     let mut groups = Vec::new();
     for path in ["/proc/self/cgroup", "/proc/1/cgroup"] {
         let text = machine.text(path).unwrap_or_default();
@@ -56,8 +56,8 @@ fn judge(machine: &Machine, environment: Option<&str>) -> Finding {
         .collect();
     let own: Vec<_> =
         seen.iter().filter(|(_, is_other)| *is_other).map(|(name, _)| *name).collect();
-    // A namespace of processes of its own is what a container is at the least; hints count where
-    // there is any of its own, or where that cannot be seen.
+    // A container has at least its own PID namespace; hints count if there is any other namespace
+    // of its own, or if that cannot be determined.
     let has_processes = own.contains(&"pid");
     let hints_count = !own.is_empty() || seen.is_empty();
     let whose = (hints.iter().filter(|_| hints_count).chain(&groups)).next();
@@ -95,7 +95,8 @@ fn judge(machine: &Machine, environment: Option<&str>) -> Finding {
         .fact("container_engine", whose.unwrap_or_else(|| "none".into()))
 }
 
-/// Is this process in another namespace than the machine's first one? None where it cannot be seen.
+/// Whether this process is in another namespace than the machine's first one. None if that cannot
+/// be determined.
 fn is_other(machine: &Machine, name: &str, first: u64) -> Option<bool> {
     let link = machine.link(&format!("/proc/self/ns/{name}")).ok()?;
     let number = link.to_str()?.strip_prefix(name)?.strip_prefix(":[")?.strip_suffix(']')?;
@@ -119,7 +120,7 @@ mod tests {
             "0::/kubepods.slice/kubepods-burstable.slice/cri-containerd-7.scope\n",
         );
         assert!(judge(&tree.machine(), None).found.contains("(Kubernetes)"));
-        // As of `docker run --pid=host`.
+        // As with `docker run --pid=host`.
         tree.link("proc/self/ns/uts", "uts:[4026532501]");
         tree.file(".dockerenv", "");
         let docker = judge(&tree.machine(), Some("oci"));

@@ -1,4 +1,4 @@
-//! What the firmware takes: system management interrupts, which no kernel sees.
+//! Time taken by the firmware: system management interrupts, which no kernel sees.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::unix::fs::FileExt;
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// The counter of system management interrupts of Intel's processors (MSR_SMI_COUNT, Software
-/// Developer's Manual volume 4, since Nehalem).
+/// Intel's counter of system management interrupts (MSR_SMI_COUNT, Software Developer's Manual
+/// volume 4, since Nehalem).
 const SMI_COUNT: u64 = 0x34;
-/// The first processor's registers, where the module `msr` is loaded; for root.
+/// The first processor's registers, if the module `msr` is loaded; for root.
 const REGISTERS: &str = "/dev/cpu/0/msr";
 
 /// Interrupts since the start, on the first processor.
@@ -35,7 +35,7 @@ fn count(machine: &Machine) -> Result<u64, Unknown> {
     Ok(u64::from_le_bytes(bytes) & u64::from(u32::MAX))
 }
 
-/// The check: how many were there?
+/// Checks how many there were.
 pub fn interrupts(machine: &Machine, _: &Options) -> Finding {
     judge(count(machine))
 }

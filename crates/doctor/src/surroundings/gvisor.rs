@@ -1,40 +1,40 @@
-//! gVisor: a kernel in user space, whose clocks and timers are its own.
+//! gVisor: a kernel in user space, with its own clocks and timers.
 //!
-//! What it calls itself can be changed, and is, so that it is told by what it does: its log begins
-//! with its own name and may be read by everybody, and some calls that every Linux has it has not.
+//! Its reported name can be changed, and is, so it is recognized by its behavior: its log begins
+//! with its own name and is readable by everyone, and it lacks some calls that every Linux has.
 
 use std::io;
 
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// What its log begins with (pkg/sentry/kernel/syslog.go of gVisor).
+/// The beginning of its log (pkg/sentry/kernel/syslog.go of gVisor).
 const LOG: &str = "Starting gVisor";
-/// Reads all of the kernel's log, and its size (syslog(2)).
+/// Reads the whole kernel log (syslog(2)).
 const SYSLOG_ACTION_READ_ALL: i32 = 3;
-/// Of its log, the part that is read: its first line.
+/// The part of the log that is read: its first line.
 const LOG_LENGTH: usize = 512;
 
-/// Calls that every Linux since 4.5 has, whatever it was built with, with arguments that do
-/// nothing, and that gVisor has not.
+/// Calls that every Linux since 4.5 has in any configuration, with arguments that do nothing, and
+/// that gVisor lacks.
 const MISSING: [(libc::c_long, &str); 3] = [
     (libc::SYS_vmsplice, "vmsplice"),
     (libc::SYS_remap_file_pages, "remap_file_pages"),
     (libc::SYS_copy_file_range, "copy_file_range"),
 ];
 
-/// What was seen.
+/// The evidence.
 #[derive(Debug, Default)]
 struct Traces {
-    /// Does the log begin as gVisor's does? An error where it may not be read.
+    /// Whether the log begins as gVisor's does. An error if it may not be read.
     log: Option<Result<bool, Unknown>>,
-    /// Which of those calls are not there.
+    /// The calls that are missing.
     missing: Vec<&'static str>,
-    /// Does the version name it?
+    /// Whether the version names it.
     names_itself: bool,
 }
 
-/// The check: is it?
+/// Checks whether this is gVisor.
 pub fn gvisor(machine: &Machine, _: &Options) -> Finding {
     let version = machine.line("/proc/version").unwrap_or_default();
     let mut traces = Traces {
@@ -50,7 +50,7 @@ pub fn gvisor(machine: &Machine, _: &Options) -> Finding {
 
 fn judge(traces: &Traces) -> Finding {
     let log = matches!(traces.log, Some(Ok(true)));
-    // A sandbox's filter may take one call away, but hardly all of these.
+    // A sandbox's filter may remove one call, but hardly all of these.
     let is_here = log || traces.missing.len() == MISSING.len() || traces.names_itself;
     let mut finding = match is_here {
         true => Finding::note(
@@ -75,10 +75,10 @@ fn judge(traces: &Traces) -> Finding {
     finding.fact("gvisor", is_here)
 }
 
-/// Does the kernel's log begin as gVisor's does? Linux gives it to root, or to nobody.
+/// Whether the kernel's log begins as gVisor's does. Linux shows it to root, or to nobody.
 fn log() -> Result<bool, Unknown> {
     let mut text = [0_u8; LOG_LENGTH];
-    // SAFETY: the kernel writes no more than the length into the buffer.
+    // SAFETY: the kernel writes at most `length` bytes into the buffer.
     let length = unsafe {
         libc::syscall(libc::SYS_syslog, SYSLOG_ACTION_READ_ALL, text.as_mut_ptr(), text.len())
     };
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn here_something_answers() {
-        // Whatever kernel runs the tests: its log and its calls must not contradict each other.
+        // Whatever kernel runs the tests, its log and its calls must not contradict each other.
         if log() == Ok(false) {
             assert!(missing().len() < MISSING.len(), "{:?}", missing());
         }

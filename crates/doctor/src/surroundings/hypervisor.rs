@@ -1,11 +1,11 @@
-//! What runs this machine, if it is a virtual one.
+//! The hypervisor of this machine, if it is virtual.
 
 use std::collections::BTreeMap;
 
 use crate::machine::Machine;
 use crate::{Finding, Options};
 
-/// What hypervisors call themselves in CPUID, for people; whatever is not here is shown as it is.
+/// The names of hypervisors in CPUID, and those for people; others are shown unchanged.
 const SIGNATURES: [(&str, &str); 12] = [
     ("KVMKVMKVM", "KVM"),
     ("Linux KVM Hv", "KVM, as Hyper-V"),
@@ -21,25 +21,25 @@ const SIGNATURES: [(&str, &str); 12] = [
     (" prl hyperv  ", "Parallels"),
 ];
 
-/// The files of the firmware that name a machine.
+/// The firmware files that name a machine.
 const DMI: [&str; 4] = ["sys_vendor", "product_name", "board_vendor", "bios_vendor"];
 
-/// The check: is there a hypervisor, and which?
+/// Checks whether there is a hypervisor, and which.
 pub fn hypervisor(machine: &Machine, _: &Options) -> Finding {
     judge(&signatures(machine), &traces(machine))
 }
 
-/// What the hypervisors call themselves; none on bare metal, and none on made-up machines.
+/// The signatures of the hypervisors; none on bare metal, and none on made-up machines.
 pub fn signatures(machine: &Machine) -> Vec<String> {
     if machine.is_real() { cpuid::signatures() } else { Vec::new() }
 }
 
-/// What files say of a hypervisor, and of the machine.
+/// Evidence of a hypervisor and of the machine in files.
 #[derive(Debug, Default)]
 struct Traces {
-    /// Files that are there in virtual machines only, with what they say.
+    /// Files that exist only in virtual machines, with their contents.
     sure: BTreeMap<&'static str, String>,
-    /// What the firmware calls the machine: those of clouds are real ones, too.
+    /// The firmware's names for the machine: clouds also have real ones.
     dmi: Vec<(&'static str, String)>,
 }
 
@@ -92,7 +92,7 @@ fn judge(signatures: &[String], traces: &Traces) -> Finding {
         .fact("hypervisor", said.unwrap_or_else(|| "none".into()))
 }
 
-/// What people call a hypervisor.
+/// The common name of a hypervisor.
 pub fn named(signature: &str) -> String {
     let known = SIGNATURES.iter().find(|(known, _)| known.trim_end() == signature.trim_end());
     known.map_or_else(|| format!("one that calls itself '{signature}'"), |(_, name)| (*name).into())
@@ -102,15 +102,15 @@ pub fn named(signature: &str) -> String {
 mod cpuid {
     use core::arch::x86_64::__cpuid;
 
-    /// The bit of leaf 1 that says that there is a hypervisor (ECX).
+    /// The bit of leaf 1 that indicates a hypervisor (ECX).
     const PRESENT: u32 = 1 << 31;
-    /// Where hypervisors begin, how far apart they are when there are several, and where the
-    /// kernel, too, stops looking (`hypervisor_cpuid_base` in arch/x86/include/asm/processor.h).
+    /// The first hypervisor leaf, the distance of several, and the end of the search, as in the
+    /// kernel (`hypervisor_cpuid_base` in arch/x86/include/asm/processor.h).
     const BASE: u32 = 0x4000_0000;
     const STEP: usize = 0x100;
     const END: u32 = 0x4001_0000;
 
-    /// What the hypervisors call themselves; most outer interfaces first.
+    /// The signatures of the hypervisors; usually outer interfaces first.
     pub fn signatures() -> Vec<String> {
         let leaf = |leaf| __cpuid(leaf);
         if leaf(1).ecx & PRESENT == 0 {
@@ -120,7 +120,7 @@ mod cpuid {
         for base in (BASE..END).step_by(STEP) {
             let says = leaf(base);
             let letters = [says.ebx, says.ecx, says.edx].map(u32::to_le_bytes).concat();
-            // Where there is none, some processors answer with their last leaf: no letters.
+            // Without a hypervisor, some processors return their last leaf, which is not text.
             let letters: Vec<_> = letters.into_iter().take_while(|it| *it != 0).collect();
             let is_name = letters.len() >= 4 && letters.iter().all(|it| matches!(it, b' '..=b'~'));
             let is_leaf = (base..base + STEP as u32).contains(&says.eax) || says.eax == 0;

@@ -1,15 +1,15 @@
-//! Processor time that control groups keep from this process.
+//! Processor time withheld from this process by control groups.
 
 use super::cgroup::Group;
 use crate::machine::Machine;
 use crate::units::{count, length};
 use crate::{Finding, Options};
 
-/// The part of all periods from which on it is worth a note that a group was stopped: one in a
-/// hundred is what the 99th percentile of wake-ups shows.
+/// The share of throttled periods that warrants a note: the 99th percentile of wake-ups shows one
+/// in a hundred.
 const NOTE_RATIO: f64 = 0.01;
 
-/// The check: is this process limited, and was it stopped?
+/// Checks whether this process is limited, and whether it was throttled.
 pub fn limits(machine: &Machine, _: &Options) -> Finding {
     let before = &machine.run().groups;
     match (before, Group::all(machine)) {
@@ -21,7 +21,7 @@ pub fn limits(machine: &Machine, _: &Options) -> Finding {
     }
 }
 
-/// By what a group's count has grown.
+/// The growth of a group's count.
 fn grown(before: &[Group], now: &Group, count: fn(&Group) -> u64) -> u64 {
     let same = before.iter().find(|it| it.folder == now.folder);
     same.map_or(0, |before| count(now).saturating_sub(count(before)))
@@ -82,7 +82,7 @@ fn judge(before: &[Group], now: &[Group]) -> Finding {
             .fact_of("cgroup_throttled_periods", &labels, group.throttled)
             .fact_of("cgroup_throttled_seconds", &labels, group.throttled_us as f64 / 1e6);
     }
-    // A number where there is a limit, and none where there is not.
+    // A number if there is a limit, and none otherwise.
     let finding = match tightest {
         Some(limit) => finding.fact("processor_limit", limit),
         None => finding,
@@ -118,7 +118,7 @@ mod tests {
             (Some(1.5), 0, 0, Verdict::Note),
             (Some(1.5), 100, 100, Verdict::Note),
             (Some(1.5), 100, 103, Verdict::Warning),
-            // A limit that was taken away since.
+            // A limit that was removed since.
             (None, 500, 500, Verdict::Note),
         ];
         for (limit, before, now, verdict) in cases {

@@ -1,17 +1,17 @@
-//! Whether a virtual machine that is moved to another host, or restored, would be told.
+//! Whether a virtual machine that is moved to another host, or restored, would be notified.
 
 use super::hypervisor::signatures;
 use crate::machine::Machine;
 use crate::{Finding, Options};
 
-/// What tells that a machine was moved or restored, and how.
+/// The mechanisms of that notification.
 const SIGNS: [(&str, &str, &str); 3] = [
     ("vmclock", "/dev/vmclock0", "VMClock: its counter changes with each move"),
     ("vmgenid", "/sys/bus/acpi/drivers/vmgenid", "a generation id: new when it is restored"),
     ("vmgenid", "/sys/bus/platform/drivers/vmgenid", "a generation id: new when it is restored"),
 ];
 
-/// The check: what does this machine have?
+/// Checks which of them this machine has.
 pub fn migration(machine: &Machine, _: &Options) -> Finding {
     if let Err(why) = machine.names("/sys/bus") {
         return Finding::unknown("whether migrations are announced", &why)

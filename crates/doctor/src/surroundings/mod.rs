@@ -1,14 +1,14 @@
-//! Hypervisor, container, namespaces, control groups, and what they take away.
+//! Hypervisor, container, namespaces, control groups, and their effects.
 //!
-//! - `hypervisor`: what runs this machine, if it is a virtual one; `migration`: whether it can be
-//!   moved, and whether that would be told.
+//! - `hypervisor`: the hypervisor of this machine, if it is virtual; `migration`: whether moves are
+//!   notified.
 //! - `gvisor`: a kernel in user space.
 //! - `container`: whether this process is in one.
 //! - `namespace`: its time namespace; `timeline`: whether it is in one of Eigentime's.
 //! - `stat`, `steal`: processor time, and how much of it the hypervisor gave to others.
-//! - `cgroup`, `limits`: processor time that control groups keep from this process.
-//! - `processors`: how many it may use; `pressure`: how much they are wanted.
-//! - `suspend`: whether the machine slept; `firmware`: what the firmware takes.
+//! - `cgroup`, `limits`: processor time withheld from this process by control groups.
+//! - `processors`: how many it may use; `pressure`: how contended they are.
+//! - `suspend`: whether the machine was suspended; `firmware`: time taken by the firmware.
 
 pub mod cgroup;
 mod container;

@@ -6,25 +6,25 @@ use crate::machine::{Machine, Unknown};
 use crate::units::length;
 use crate::{Finding, Options};
 
-/// What the kernel gives to its first time namespace: PROC_TIME_INIT_INO in <linux/proc_ns.h>,
-/// part of its interface since `<linux/nsfs.h>` has it.
+/// The kernel's inode number of its first time namespace: PROC_TIME_INIT_INO in <linux/proc_ns.h>,
+/// part of its ABI since it is in `<linux/nsfs.h>`.
 const FIRST: u64 = 0xEFFF_FFFA;
 
-/// What a namespace adds to the clocks, in nanoseconds.
+/// The clock offsets of a namespace, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
-    /// To CLOCK_MONOTONIC and its coarse and raw ones.
+    /// For CLOCK_MONOTONIC and its coarse and raw variants.
     pub monotonic_ns: i128,
-    /// To CLOCK_BOOTTIME.
+    /// For CLOCK_BOOTTIME.
     pub boottime_ns: i128,
 }
 
 impl Offsets {
-    /// Those of this process's children, which are its own ones unless it has just made a new
+    /// The offsets of this process's children, which are its own unless it has just created a new
     /// namespace for them.
     ///
     /// # Errors
-    /// Where the kernel has no time namespaces.
+    /// If the kernel has no time namespaces.
     pub fn of(machine: &Machine) -> Result<Self, Unknown> {
         let text = machine.text("/proc/self/timens_offsets")?;
         Self::parse(&text)
@@ -56,7 +56,7 @@ impl fmt::Display for Offsets {
     }
 }
 
-/// The number of a namespace, by the link that names it: `time:[4026531834]`.
+/// The number of a namespace, from its link: `time:[4026531834]`.
 fn number(machine: &Machine, name: &str) -> Result<u64, Unknown> {
     let path = format!("/proc/self/ns/{name}");
     let link = machine.link(&path)?.to_string_lossy().into_owned();
@@ -64,7 +64,7 @@ fn number(machine: &Machine, name: &str) -> Result<u64, Unknown> {
     number.ok_or_else(|| Unknown::because(format!("{path} leads to '{link}'")))
 }
 
-/// The check: is this process in another one than the machine, and what does it change?
+/// Checks whether this process is in another time namespace than the machine, and its effect.
 pub fn time_namespace(machine: &Machine, _: &Options) -> Finding {
     let own = number(machine, "time");
     let children = number(machine, "time_for_children");

@@ -1,12 +1,12 @@
-//! How much processors are wanted: pressure stall information and the load average.
+//! Contention for processors: pressure stall information and the load average.
 
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// The part of the time in which threads waited for a processor, from which on it is worth a note,
-/// in per cent over ten seconds. A thread that wakes waits one time in ten then.
+/// The share of time in which threads waited for a processor that warrants a note, in per cent over
+/// ten seconds. A waking thread waits one time in ten then.
 const NOTE_PERCENT: f64 = 10.0;
-/// The part from which on it is a warning: a wake-up waits every other time.
+/// The share that warrants a warning: every other wake-up waits.
 const WARNING_PERCENT: f64 = 50.0;
 
 /// `avg10` of the line `some` (Documentation/accounting/psi.rst).
@@ -19,14 +19,14 @@ fn stalled_percent(machine: &Machine) -> Result<f64, Unknown> {
         .ok_or_else(|| Unknown::because(format!("{PATH} has no average over ten seconds")))
 }
 
-/// Threads that ran or waited, on average over the last minute (proc_loadavg(5)).
+/// The average number of threads that ran or waited over the last minute (proc_loadavg(5)).
 fn load(machine: &Machine) -> Result<f64, Unknown> {
     let line = machine.line("/proc/loadavg")?;
     let first = line.split(' ').next().and_then(|word| word.parse().ok());
     first.ok_or_else(|| Unknown::because(format!("/proc/loadavg says '{line}'")))
 }
 
-/// The check: do threads wait for processors?
+/// Checks whether threads wait for processors.
 pub fn pressure(machine: &Machine, _: &Options) -> Finding {
     let (stalled, load) = (stalled_percent(machine), load(machine));
     let advise = |finding: Finding| {

@@ -6,7 +6,7 @@ use crate::machine::{Machine, Unknown};
 use crate::units::count;
 use crate::{Finding, Options};
 
-/// How many numbers are in a list of the kernel's: `0-3,8`.
+/// The number of entries in a kernel list: `0-3,8`.
 fn listed(list: &str) -> Option<u64> {
     let parts = list.split(',').filter(|part| !part.is_empty()).map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -16,7 +16,7 @@ fn listed(list: &str) -> Option<u64> {
     parts.sum()
 }
 
-/// The check: all of the machine's, or fewer?
+/// Checks whether they are all of the machine's.
 pub fn processors(machine: &Machine, _: &Options) -> Finding {
     let online = machine.line("/sys/devices/system/cpu/online").and_then(|list| {
         listed(&list).ok_or_else(|| Unknown::because(format!("online says '{list}'")))

@@ -1,23 +1,23 @@
-//! What processors did, by /proc/stat (proc_stat(5)).
+//! Processor times from /proc/stat (proc_stat(5)).
 
 use crate::machine::{Machine, Unknown};
 
 /// Time of all processors together since the machine started, in ticks of USER_HZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// All of it; the time of guests is in that of their hosts.
+    /// The total; the time of guests is included in that of their hosts.
     pub all: u64,
-    /// What a virtual machine would have run and its hypervisor ran others.
+    /// Time in which a virtual machine would have run but its hypervisor ran others.
     pub stolen: u64,
-    /// What nothing was to run in.
+    /// Idle time.
     pub idle: u64,
 }
 
 impl Times {
-    /// Since the machine started.
+    /// The times since the machine started.
     ///
     /// # Errors
-    /// Where `/proc/stat` is not there, or not as it should be.
+    /// If `/proc/stat` is missing or malformed.
     pub fn of(machine: &Machine) -> Result<Self, Unknown> {
         let text = machine.text("/proc/stat")?;
         let odd = || Unknown::because("/proc/stat does not begin with the times of processors");
@@ -29,7 +29,7 @@ impl Times {
         Ok(Self { all: times.iter().take(8).sum(), stolen, idle: idle + iowait })
     }
 
-    /// From another time to this one.
+    /// The difference from an earlier reading.
     pub fn since(self, before: Self) -> Self {
         Self {
             all: self.all.saturating_sub(before.all),
@@ -38,7 +38,7 @@ impl Times {
         }
     }
 
-    /// The part that was stolen of what was not idle; none where nothing ran.
+    /// The stolen part of the time that was not idle; none if there was none.
     pub fn stolen_ratio(self) -> Option<f64> {
         let wanted = self.all.saturating_sub(self.idle);
         (wanted > 0).then(|| self.stolen as f64 / wanted as f64)

@@ -4,16 +4,16 @@ use super::stat::Times;
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// The part of the wanted time from which on it is worth a note: one in a hundred is what the 99th
-/// percentile of wake-ups shows.
+/// The share of the wanted time that warrants a note: the 99th percentile of wake-ups shows one in
+/// a hundred.
 const NOTE_RATIO: f64 = 0.01;
-/// The part from which on it is a warning: as large as what a cloud's monitoring commonly alerts
-/// at (5 % of steal).
+/// The share that warrants a warning: the common alert threshold of cloud monitoring (5 % of
+/// steal).
 const WARNING_RATIO: f64 = 0.05;
-/// Ticks that are too few to take a ratio of: a tenth of a second by USER_HZ.
+/// The minimum number of ticks for a ratio: a tenth of a second at USER_HZ.
 const FEW_TICKS: u64 = 10;
 
-/// The check: how much since the checks began, and since the machine started?
+/// Checks how much since the checks began, and since the machine started.
 pub fn steal(machine: &Machine, _: &Options) -> Finding {
     let run = machine.run();
     let times = run.times.clone().and_then(|before| Ok((before, Times::of(machine)?)));
@@ -71,7 +71,7 @@ mod tests {
             (times(400, 8), times(100_000, 10), Verdict::Note),
             (times(400, 40), times(100_000, 10), Verdict::Warning),
             (times(400, 0), times(100_000, 20_000), Verdict::Note),
-            // Two of four ticks are no ratio.
+            // Two of four ticks are not a meaningful ratio.
             (times(4, 2), times(100_000, 10), Verdict::Ok),
         ];
         for (meanwhile, whole, verdict) in cases {

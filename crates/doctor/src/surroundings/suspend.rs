@@ -1,4 +1,4 @@
-//! Whether the machine slept: CLOCK_BOOTTIME goes on then, and CLOCK_MONOTONIC does not.
+//! Whether the machine was suspended: CLOCK_BOOTTIME then advances, and CLOCK_MONOTONIC does not.
 
 use eigentime_measure::bracket::narrowest;
 use rustix::time::ClockId;
@@ -8,12 +8,12 @@ use crate::machine::{Machine, Unknown};
 use crate::units::{self, length};
 use crate::{Finding, Options};
 
-/// What two readings of clocks can be apart by without anything having slept, in nanoseconds: the
-/// thread was away in between.
+/// The difference of two clock readings that does not indicate a suspension, in nanoseconds: the
+/// thread was preempted in between.
 const APART_NS: i128 = 1_000_000;
 
-/// How much longer the machine has been up than its monotonic clock, in nanoseconds, whatever its
-/// time namespace adds.
+/// How far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC, in nanoseconds, without the time namespace's
+/// offsets.
 fn slept_ns(offsets: Offsets) -> i128 {
     const TRIES: usize = 5;
     let [monotonic, boot] =
@@ -22,7 +22,7 @@ fn slept_ns(offsets: Offsets) -> i128 {
     i128::from(both.inside) - i128::from(both.before) - (offsets.boottime_ns - offsets.monotonic_ns)
 }
 
-/// The check: how often, and how long?
+/// Checks how often and how long the machine was suspended.
 pub fn suspend(machine: &Machine, _: &Options) -> Finding {
     // A kernel without time namespaces adds nothing.
     let offsets = match machine.has("/proc/self/timens_offsets") {

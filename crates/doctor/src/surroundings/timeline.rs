@@ -4,12 +4,12 @@ use eigentime_clock::{Clock, Reason, Trust};
 
 use crate::{Finding, Machine, Options};
 
-/// The check: is it?
+/// Checks whether this process is in a timeline.
 pub fn timeline(_: &Machine, _: &Options) -> Finding {
     judge(is_this_one())
 }
 
-/// Is this process in a timeline?
+/// Whether this process is in a timeline.
 pub fn is_this_one() -> bool {
     is_here(Clock::system().trust())
 }

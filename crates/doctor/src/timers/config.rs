@@ -1,4 +1,4 @@
-//! What the kernel was built with, and started with.
+//! The kernel's build configuration and command line.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use flate2::read::GzDecoder;
 
 use crate::machine::{Machine, Unknown};
 
-/// What a kernel's configuration is at most, unpacked, in bytes: ten times the usual.
+/// The maximum size of a kernel's configuration, unpacked, in bytes: ten times the usual.
 const MOST: u64 = 4 << 20;
 
 /// The kernel's configuration.
@@ -17,7 +17,7 @@ impl Config {
     /// From `/proc/config.gz`, or where distributions put it.
     ///
     /// # Errors
-    /// Where it is in none of these places.
+    /// If it is in none of these places.
     pub fn of(machine: &Machine) -> Result<Self, Unknown> {
         if machine.has("/proc/config.gz") {
             return unpack(machine).map(Self);
@@ -33,14 +33,14 @@ impl Config {
         })
     }
 
-    /// The value of `CONFIG_` and this name; None where it is not set.
+    /// The value of `CONFIG_` and this name; None if it is not set.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0
             .lines()
             .find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Is it built in?
+    /// Whether it is built in.
     pub fn has(&self, name: &str) -> bool {
         self.value(name) == Some("y")
     }
@@ -54,11 +54,10 @@ fn unpack(machine: &Machine) -> Result<String, Unknown> {
     Ok(text)
 }
 
-/// The value of a parameter of the kernel's command line, the last one of several; the empty text
-/// where it has none.
+/// The value of a kernel command line parameter, the last one of several; empty if it has none.
 ///
 /// # Errors
-/// Where the command line cannot be read.
+/// If the command line cannot be read.
 pub fn parameter(machine: &Machine, name: &str) -> Result<Option<String>, Unknown> {
     let line = machine.line("/proc/cmdline")?;
     let mut values = line.split_whitespace().filter_map(|word| {

@@ -1,4 +1,4 @@
-//! What makes the interrupt of a timer.
+//! The devices that generate timer interrupts.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::{Finding, Options};
 
 const FOLDER: &str = "/sys/devices/system/clockevents";
 
-/// How many processors have each device; those without are not counted.
+/// The number of processors with each device; those without are not counted.
 fn devices(machine: &Machine) -> Result<BTreeMap<String, u64>, Unknown> {
     let mut devices = BTreeMap::new();
     for name in machine.names(FOLDER)? {
@@ -22,7 +22,7 @@ fn devices(machine: &Machine) -> Result<BTreeMap<String, u64>, Unknown> {
     Ok(devices)
 }
 
-/// The check: which device does each processor have?
+/// Checks which device each processor has.
 pub fn clock_events(machine: &Machine, _: &Options) -> Finding {
     let devices = match devices(machine) {
         Ok(devices) => devices,
@@ -33,7 +33,7 @@ pub fn clock_events(machine: &Machine, _: &Options) -> Finding {
     let mut finding = match names.as_slice() {
         [] => Finding::note("no processor has a clock event device"),
         [one] => Finding::ok(format!("the clock event device of each processor is {one}")),
-        // Processors that are not alike wake unlike each other.
+        // Different processors have different wake-up latencies.
         several => Finding::note(format!(
             "clock event devices differ between processors: {}",
             several.join(", ")

@@ -1,4 +1,4 @@
-//! How fast processors run when they are woken.
+//! How fast processors run when they wake.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::{Finding, Options};
 
 const FOLDER: &str = "/sys/devices/system/cpu/cpufreq";
 
-/// What all policies say in this file, without doubles.
+/// The values of all policies in this file, without duplicates.
 fn words(machine: &Machine, file: &str) -> Result<String, Unknown> {
     let policies = machine.names(FOLDER)?.into_iter().filter(|name| name.starts_with("policy"));
     let read = |policy| machine.line(&format!("{FOLDER}/{policy}/{file}"));
@@ -18,7 +18,7 @@ fn words(machine: &Machine, file: &str) -> Result<String, Unknown> {
     }
 }
 
-/// Are there any, whether they can be read or not?
+/// Whether there are any, readable or not.
 fn has_policies(machine: &Machine) -> bool {
     let names = machine.names(FOLDER);
     names.map_or_else(
@@ -27,7 +27,7 @@ fn has_policies(machine: &Machine) -> bool {
     )
 }
 
-/// The check: who decides on it?
+/// Checks what controls the frequency.
 pub fn frequency(machine: &Machine, _: &Options) -> Finding {
     let governor = words(machine, "scaling_governor");
     let driver = words(machine, "scaling_driver");

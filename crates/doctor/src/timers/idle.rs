@@ -1,30 +1,30 @@
-//! How deep processors sleep, and who holds them back.
+//! How deep processors sleep, and what limits that.
 
 use crate::machine::{Machine, Unknown};
 use crate::units::length;
 use crate::{Finding, Options};
 
 const FOLDER: &str = "/sys/devices/system/cpu";
-/// The device by which programs hold processors back from deep sleep (Documentation/power/
-/// pm_qos_interface.rst). Reading it needs root.
+/// The device with which programs limit the depth of idle states
+/// (Documentation/power/pm_qos_interface.rst). Reading it needs root.
 const HOLD: &str = "/dev/cpu_dma_latency";
-/// What it says where nobody holds: PM_QOS_CPU_LATENCY_DEFAULT_VALUE, 2000 s, in microseconds.
+/// Its value without a request: PM_QOS_CPU_LATENCY_DEFAULT_VALUE, 2000 s, in microseconds.
 const NO_HOLD_US: i32 = 2_000_000_000;
-/// An exit latency from which on we call it a note, in microseconds: the usual timer slack. Below
-/// it, what a wake-up is put off by is longer.
+/// The exit latency that warrants a note, in microseconds: the usual timer slack. Below it, the
+/// slack delays a wake-up longer.
 const DEEP_US: u64 = 50;
 
-/// A state in which a processor waits.
+/// An idle state of a processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     name: String,
-    /// What coming back from it takes, in microseconds.
+    /// Its exit latency, in microseconds.
     exit_latency_us: u64,
     is_disabled: bool,
 }
 
-/// The states of the first processor that has any: they are alike on most machines, and where they
-/// are not, the others' differ in what is deepest.
+/// The states of the first processor that has any: on most machines all are alike; otherwise they
+/// differ in the deepest ones.
 fn states(machine: &Machine) -> Result<Vec<State>, Unknown> {
     let cpus = machine.names(FOLDER)?;
     let with_states = cpus.iter().filter(|name| is_processor(name)).find_map(|cpu| {
@@ -54,10 +54,10 @@ fn is_processor(name: &str) -> bool {
     name.strip_prefix("cpu").is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
-/// The latency that programs hold processors to, in microseconds; None where nobody holds.
+/// The latency limit requested by programs, in microseconds; None if there is none.
 fn hold_us(machine: &Machine) -> Result<Option<u64>, Unknown> {
-    // Opened for reading alone it holds nothing by itself (cpu_latency_qos_open adds a request of
-    // the default value).
+    // Opening it only for reading requests nothing by itself (cpu_latency_qos_open adds a request
+    // of the default value).
     let bytes = std::fs::File::open(machine.path(HOLD)).and_then(|mut file| {
         let mut bytes = [0; 4];
         std::io::Read::read_exact(&mut file, &mut bytes).map(|()| bytes)
@@ -71,7 +71,7 @@ fn hold_us(machine: &Machine) -> Result<Option<u64>, Unknown> {
     Ok(if held == NO_HOLD_US { None } else { u64::try_from(held).ok() })
 }
 
-/// The check: how long does it take them to come back?
+/// Checks the exit latency of idle states.
 pub fn idle_states(machine: &Machine, _: &Options) -> Finding {
     let word = |file| machine.line(&format!("{FOLDER}/cpuidle/{file}"));
     let governor = word("current_governor").or_else(|_| word("current_governor_ro"));

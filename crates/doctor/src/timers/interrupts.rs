@@ -5,7 +5,7 @@ use crate::{Finding, Options};
 
 const TABLE: &str = "/proc/interrupts";
 
-/// The check: which processors do devices interrupt?
+/// Checks which processors devices interrupt.
 pub fn devices(machine: &Machine, _: &Options) -> Finding {
     let counts = match machine.text(TABLE) {
         Ok(table) => by_processor(&table),
@@ -38,7 +38,7 @@ pub fn devices(machine: &Machine, _: &Options) -> Finding {
     finding.fact("device_interrupted_processors", interrupted as u64)
 }
 
-/// How many interrupts of devices each processor has had: the lines of the table that begin with a
+/// The number of device interrupts of each processor: the lines of the table that begin with a
 /// number (Documentation/filesystems/proc.rst).
 fn by_processor(table: &str) -> Vec<(usize, u64)> {
     let mut lines = table.lines();

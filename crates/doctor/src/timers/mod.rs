@@ -1,15 +1,15 @@
-//! What timers are made of, and how late they wake.
+//! The properties of timers, and their wake-up latency.
 //!
-//! - `config`: what the kernel was built and started with.
+//! - `config`: the kernel's build configuration and command line.
 //! - `tick`: the tick, and whether timers are finer than it.
-//! - `slack`: by how much the kernel may put wake-ups off.
-//! - `preemption`: when the kernel lets a thread that wakes run.
-//! - `idle`: how deep processors sleep, and who holds them back.
-//! - `frequency`: how fast they run when they are woken.
+//! - `slack`: how long the kernel may delay wake-ups.
+//! - `preemption`: when the kernel runs a waking thread.
+//! - `idle`: how deep processors sleep, and what limits that.
+//! - `frequency`: how fast they run when they wake.
 //! - `scheduling`: throttling of real-time threads, isolated processors, timer migration.
 //! - `interrupts`: which processors devices interrupt.
-//! - `devices`: what makes the interrupt.
-//! - `wake_ups`: how late threads do wake, and what explains it.
+//! - `devices`: the devices that generate timer interrupts.
+//! - `wake_ups`: the measured wake-up latency of threads, and its explanation.
 
 pub mod config;
 mod devices;

@@ -1,13 +1,13 @@
-//! When the kernel lets a thread that wakes run: at once, or when the other is done.
+//! When the kernel runs a waking thread: at once, or when the current one is done.
 
 use super::config::{Config, parameter};
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// Where the kernel says which model is in force, the one in parentheses; for root.
+/// Where the kernel reports the model in force, in parentheses; for root.
 const IN_FORCE: &str = "/sys/kernel/debug/sched/preempt";
 
-/// How far a kernel can be preempted, from least to most.
+/// The preemption models, from least to most preemptible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Model {
     None,
@@ -17,7 +17,7 @@ enum Model {
     RealTime,
 }
 
-/// By their names on the command line and in `IN_FORCE`, with what makes them the default.
+/// Their names on the command line and in `IN_FORCE`, and what makes each the default.
 const MODELS: [(Model, &str, &str, &str); 5] = [
     (
         Model::RealTime,
@@ -55,14 +55,14 @@ fn named(name: &str) -> Option<Model> {
     MODELS.iter().find(|(_, known, ..)| *known == name).map(|(model, ..)| *model)
 }
 
-/// Can the model be chosen at boot? Such a kernel has it in its version.
+/// Whether the model can be chosen at boot. Such a kernel has it in its version.
 fn is_dynamic(machine: &Machine) -> Result<bool, Unknown> {
     let version = machine.line("/proc/sys/kernel/version")?;
     let is_said = version.split_whitespace().any(|word| word == "PREEMPT_DYNAMIC");
     Ok(is_said || Config::of(machine).is_ok_and(|config| config.has("PREEMPT_DYNAMIC")))
 }
 
-/// Which model is in force.
+/// The model in force.
 fn model(machine: &Machine) -> Result<Model, Unknown> {
     if machine.line("/sys/kernel/realtime").is_ok_and(|it| it == "1") {
         return Ok(Model::RealTime);
@@ -79,8 +79,8 @@ fn model(machine: &Machine) -> Result<Model, Unknown> {
     if says("PREEMPT_RT") {
         return Ok(Model::RealTime);
     }
-    // A kernel that was built to preempt has it in its version, and only where that can be chosen
-    // at boot does it not mean what it says.
+    // A kernel built with preemption has it in its version, which is reliable unless the model can
+    // be chosen at boot.
     if !says("PREEMPT_DYNAMIC") && says("PREEMPT") {
         let config = Config::of(machine).ok();
         let is_lazy = config.is_some_and(|config| config.has("PREEMPT_LAZY"));
@@ -100,7 +100,7 @@ fn model(machine: &Machine) -> Result<Model, Unknown> {
         .ok_or_else(|| Unknown::because("the kernel's configuration names no model"))
 }
 
-/// The check: which is it?
+/// Checks which preemption model is in force.
 pub fn preemption(machine: &Machine, _: &Options) -> Finding {
     let model = match model(machine) {
         Ok(model) => model,

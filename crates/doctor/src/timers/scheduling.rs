@@ -1,9 +1,9 @@
-//! What the scheduler takes from real-time threads, and which processors it leaves alone.
+//! Throttling of real-time threads, and isolated processors.
 
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 
-/// The check: how long may real-time threads run?
+/// Checks how long real-time threads may run.
 pub fn throttling(machine: &Machine, _: &Options) -> Finding {
     let runtime = machine.number::<i64>("/proc/sys/kernel/sched_rt_runtime_us");
     let period = machine.number::<i64>("/proc/sys/kernel/sched_rt_period_us");
@@ -34,14 +34,14 @@ pub fn throttling(machine: &Machine, _: &Options) -> Finding {
         .fact("real_time_period_us", number(period))
 }
 
-/// The check: which processors are left alone by the scheduler, by the tick and by timers?
+/// Checks which processors are isolated from the scheduler, the tick and timers.
 pub fn isolation(machine: &Machine, _: &Options) -> Finding {
     const FOLDER: &str = "/sys/devices/system/cpu";
     if let Err(why) = machine.names(FOLDER) {
         return Finding::unknown("isolated processors", &why).fact("isolated_processors", why);
     }
     let list = |name| match machine.line(&format!("{FOLDER}/{name}")) {
-        // What kernels without the feature print.
+        // The output of kernels without the feature.
         Ok(list) if list == "(null)" => String::new(),
         Ok(list) => list,
         // A kernel without the feature has no file.

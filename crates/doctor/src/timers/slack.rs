@@ -1,4 +1,4 @@
-//! By how much the kernel may put wake-ups off, to join them (PR_SET_TIMERSLACK in prctl(2)).
+//! How long the kernel may delay wake-ups, to combine them (PR_SET_TIMERSLACK in prctl(2)).
 
 use std::io;
 
@@ -6,26 +6,25 @@ use crate::machine::{Machine, Unknown};
 use crate::units::length;
 use crate::{Finding, Options};
 
-/// What the kernel gives to its first process, and so to all others, in nanoseconds: 50 µs
+/// The slack of the kernel's first process, which all others inherit, in nanoseconds: 50 µs
 /// (`init_task` in init/init_task.c).
 pub const USUAL_NS: u64 = 50_000;
 
-/// The slack of the calling thread now, in nanoseconds: 0 under a real-time policy.
+/// The current slack of the calling thread, in nanoseconds: 0 under a real-time policy.
 ///
 /// # Errors
-/// Where the kernel does not answer.
+/// If the kernel refuses.
 pub fn current_ns() -> Result<u64, Unknown> {
-    // SAFETY: a number is asked for, and nothing is passed.
+    // SAFETY: it returns a number, and nothing is passed.
     let slack = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
     u64::try_from(slack)
         .map_err(|_| Unknown::because(format!("prctl: {}", io::Error::last_os_error())))
 }
 
-/// The slack that a thread goes back to. It is asked for by going back to it, in the calling
-/// thread, which has its own again at once.
+/// The default slack of a thread. It is determined by setting it briefly on the calling thread.
 ///
 /// # Errors
-/// Where the kernel does not answer.
+/// If the kernel refuses.
 pub fn default_ns() -> Result<u64, Unknown> {
     let now = current_ns()?;
     set(0)?;
@@ -34,10 +33,10 @@ pub fn default_ns() -> Result<u64, Unknown> {
     default
 }
 
-/// Gives a slack to the calling thread; 0 is its default one.
+/// Sets the slack of the calling thread; 0 selects its default.
 ///
 /// # Errors
-/// Where the kernel refuses.
+/// If the kernel refuses.
 fn set(nanos: u64) -> Result<(), Unknown> {
     // SAFETY: a number is passed.
     match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanos, 0, 0, 0) } {
@@ -46,7 +45,7 @@ fn set(nanos: u64) -> Result<(), Unknown> {
     }
 }
 
-/// The check: how much is it?
+/// Checks the timer slack.
 pub fn timer_slack(_: &Machine, _: &Options) -> Finding {
     match current_ns() {
         Ok(current) => judge(current, default_ns()),

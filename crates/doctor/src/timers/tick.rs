@@ -9,17 +9,18 @@ use crate::{Finding, Options, units};
 /// The resolution that the kernel states for high-resolution timers: HIGH_RES_NSEC in
 /// <linux/hrtimer.h>, in nanoseconds. Without them it is the length of a tick.
 const HIGH_RESOLUTION_NS: i64 = 1;
-/// What a tick can be, in hertz (kernel/Kconfig.hz and the architectures' own).
+/// The plausible range of the tick frequency, in hertz (kernel/Kconfig.hz and the architectures'
+/// own).
 const SENSIBLE_HZ: std::ops::RangeInclusive<f64> = 24.0..=10_000.0;
 
 fn resolution_ns(clock: ClockId) -> i64 {
     units::of(clock_getres(clock))
 }
 
-/// How many ticks the kernel makes in a second, by the resolution of its coarse clocks.
+/// The kernel's ticks per second, from the resolution of its coarse clocks.
 ///
 /// # Errors
-/// Where that is no tick.
+/// If that is not a plausible tick.
 pub fn hertz() -> Result<f64, Unknown> {
     hertz_of(resolution_ns(ClockId::MonotonicCoarse))
 }
@@ -34,22 +35,22 @@ fn hertz_of(resolution_ns: i64) -> Result<f64, Unknown> {
     )))
 }
 
-/// The check: how long is the tick, and when does it stop?
+/// Checks how long the tick is, and when it stops.
 pub fn tick(machine: &Machine, _: &Options) -> Finding {
     let stops = stops(machine);
     judge_tick(hertz(), Config::of(machine), stops, is_coarse_fine())
 }
 
-/// Do the coarse clocks go on between ticks? They are read from the fine ones in a timeline that
-/// runs at another rate than the host.
+/// Whether the coarse clocks advance between ticks. They are read from the fine ones in a timeline
+/// that runs at another rate than the host.
 fn is_coarse_fine() -> bool {
-    /// How long it is looked at, in nanoseconds of processor time: half of the shortest tick.
+    /// The observation time, in nanoseconds of processor time: half of the shortest tick.
     const LOOK_NS: i64 = 500_000;
     let resolution = resolution_ns(ClockId::MonotonicCoarse);
     let (used, mut before) = (units::nanos(ClockId::ThreadCPUTime), coarse());
     while units::nanos(ClockId::ThreadCPUTime) - used < LOOK_NS {
         let now = coarse();
-        // A tick goes on by its length, which a rate can only round.
+        // A tick advances by its length, which a rate can only round.
         if (1..resolution / 2).contains(&(now - before)) {
             return true;
         }
@@ -62,7 +63,7 @@ fn coarse() -> i64 {
     units::nanos(ClockId::MonotonicCoarse)
 }
 
-/// When the tick stops: the command line before the configuration.
+/// When the tick stops: the command line overrides the configuration.
 fn stops(machine: &Machine) -> Result<&'static str, Unknown> {
     if matches!(parameter(machine, "nohz")?.as_deref(), Some("off")) {
         return Ok("never");
@@ -115,7 +116,7 @@ fn judge_tick(
     finding.fact("tick_hertz", hertz).fact("tick_stops", stops.map(str::to_owned))
 }
 
-/// The check: are timers finer than the tick?
+/// Checks whether timers are finer than the tick.
 pub fn high_resolution(_: &Machine, _: &Options) -> Finding {
     judge_resolution(resolution_ns(ClockId::Monotonic))
 }

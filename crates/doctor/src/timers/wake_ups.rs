@@ -1,8 +1,8 @@
-//! How late threads do wake, and what explains it.
+//! The measured wake-up latency of threads, and its explanation.
 //!
-//! A thread waits for deadlines on an even grid, by `clock_nanosleep` and by a timer descriptor.
-//! A deadline that it slept through is as late as all others: what a stall holds up is not hidden
-//! by the deadlines after it being put off (coordinated omission).
+//! A thread waits for deadlines on an even grid, with `clock_nanosleep` and with a timerfd.
+//! Deadlines that it slept through count as late, too, so a stall is not hidden by postponing the
+//! deadlines after it (coordinated omission).
 
 use std::io;
 use std::time::Duration;
@@ -21,28 +21,28 @@ use crate::surroundings::timeline;
 use crate::units::{self, count, length};
 use crate::{Finding, Options};
 
-/// From deadline to deadline, in nanoseconds: a tick of the finest common kernel, and long enough
-/// for a processor to fall asleep in between.
+/// The distance of deadlines, in nanoseconds: a tick of the finest common kernel, and long enough
+/// for a processor to become idle in between.
 const INTERVAL_NS: i64 = 1_000_000;
-/// What the median may be late beyond what slack and tick explain, in nanoseconds. Waking up takes
-/// 2 to 10 µs on hardware and up to 60 µs in virtual machines whose host lets the processor go
-/// (measured beside cyclictest); it is twice that with doubt.
+/// The median lateness allowed beyond slack and tick, in nanoseconds. Waking up takes 2 to 10 µs on
+/// hardware and up to 60 µs in virtual machines whose host releases the processor (measured beside
+/// cyclictest); this is about twice that.
 const MEDIAN_NS: i64 = 100_000;
 /// The same for the 99th percentile: a millisecond, the time for which the scheduler lets another
-/// thread run on (its base slice is 0.7 to 3 ms).
+/// thread continue (its base slice is 0.7 to 3 ms).
 const P99_NS: i64 = 1_000_000;
-/// From when on a single one is worth a note, in nanoseconds: 10 ms, a frame of a game or 480
-/// samples of sound.
+/// The lateness of a single wake-up that warrants a note, in nanoseconds: 10 ms, a frame of a game
+/// or 480 samples of sound.
 const MAX_NS: i64 = 10_000_000;
-/// The slowest CLOCK_MONOTONIC on which sleeps are measured, in a timeline, against the thread's
-/// processor time.
+/// The slowest rate of CLOCK_MONOTONIC at which sleeps are measured, in a timeline, relative to the
+/// thread's processor time.
 const SLOWEST: f64 = 0.5;
 
-/// How much faster or slower than the host's time a timeline may be for what is late in it to be
-/// told: the counter that shows it is calibrated in a few milliseconds, to a few parts in a hundred.
+/// The ratio between a timeline's rate and the host's up to which lateness is reported: the counter
+/// that measures it is calibrated in a few milliseconds, to a few per cent.
 const ALIKE: f64 = 1.2;
 
-/// How it is waited.
+/// The methods of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Nanosleep,
@@ -51,7 +51,7 @@ enum Way {
 
 const WAYS: [(Way, &str); 2] = [(Way::Nanosleep, "clock_nanosleep"), (Way::Timerfd, "timerfd")];
 
-/// How late each deadline was, in nanoseconds, sorted; and how many were slept through.
+/// The lateness of each deadline, in nanoseconds, sorted; and the number slept through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Lateness {
     sorted: Vec<i64>,
@@ -59,7 +59,7 @@ struct Lateness {
 }
 
 impl Lateness {
-    /// All deadlines from this one on that are over now; returns the next one.
+    /// Adds all deadlines from this one on that have passed; returns the next one.
     fn add(&mut self, mut deadline: i64, now: i64) -> i64 {
         self.sorted.push(now - deadline);
         deadline += INTERVAL_NS;
@@ -71,7 +71,7 @@ impl Lateness {
         deadline
     }
 
-    /// What a part of all were later than, at most: 0.5 is the median.
+    /// The maximum lateness of this part of all deadlines: 0.5 is the median.
     fn quantile(&self, part: f64) -> i64 {
         nearest_rank(&self.sorted, part).unwrap_or(0)
     }
@@ -81,7 +81,7 @@ impl Lateness {
     }
 }
 
-/// The check.
+/// Checks how late threads wake.
 pub fn wake_ups(_: &Machine, options: &Options) -> Finding {
     if let Err(why) = pace().and_then(|()| as_the_host()) {
         return Finding::unknown("the wake-up latency", &why).fact("wake_up_median_ns", why);
@@ -186,7 +186,7 @@ fn sample(way: Way, time: Duration) -> Result<Lateness, Unknown> {
         Way::Timerfd => timerfd(deadlines, &mut lateness),
     }
     .map_err(|error| Unknown::because(error.to_string()))?;
-    // A last stall has deadlines of its own; they were due within it.
+    // A final stall has deadlines of its own, which were due within it.
     lateness.sorted.sort_unstable();
     Ok(lateness)
 }
@@ -214,8 +214,8 @@ fn timerfd(deadlines: usize, lateness: &mut Lateness) -> io::Result<()> {
     timer.arm(deadline.cast_unsigned(), INTERVAL_NS.cast_unsigned())?;
     while lateness.sorted.len() < deadlines {
         match timer.wait() {
-            // What expires between the reading of the descriptor and that of the clock is read
-            // with the next one, by then a deadline that is over.
+            // Expirations between reading the descriptor and the clock are read with the next one,
+            // whose deadline has then passed.
             Ok(_) => {
                 let now = now();
                 if deadline <= now {
@@ -229,10 +229,10 @@ fn timerfd(deadlines: usize, lateness: &mut Lateness) -> io::Result<()> {
     Ok(())
 }
 
-/// Does CLOCK_MONOTONIC go on? In a timeline it may stand still, and a sleep last for ever.
+/// Checks that CLOCK_MONOTONIC advances. In a timeline it may be frozen, and a sleep never end.
 ///
 /// # Errors
-/// [`Unknown`], with how fast it goes, where that is too slow to wait for anything.
+/// [`Unknown`], with its rate, if that is too slow to wait for anything.
 pub fn pace() -> Result<(), Unknown> {
     /// Of processor time, in nanoseconds.
     const LOOK: i64 = 1_000_000;
@@ -254,13 +254,13 @@ fn judge_pace(rate: f64) -> Result<(), Unknown> {
     )))
 }
 
-/// Does CLOCK_MONOTONIC go as fast as the host's time? What is late is to be compared with the
-/// slack and the tick, which are the host's.
+/// Checks that CLOCK_MONOTONIC advances at the host's rate. Lateness is compared with the slack and
+/// the tick, which are the host's.
 ///
 /// # Errors
-/// [`Unknown`], with how fast it goes, in a timeline where it goes otherwise.
+/// [`Unknown`], with its rate, in a timeline with another rate.
 fn as_the_host() -> Result<(), Unknown> {
-    /// In nanoseconds: long enough for the readings themselves not to count.
+    /// In nanoseconds: long enough to make the readings themselves negligible.
     const LOOK: u128 = 2_000_000;
     if !timeline::is_this_one() {
         return Ok(());
@@ -285,7 +285,7 @@ fn judge_rate(rate: f64) -> Result<(), Unknown> {
     )))
 }
 
-/// How long this thread has been ready to run and not running, in nanoseconds since its start
+/// How long this thread has been runnable but not running, in nanoseconds since its start
 /// (Documentation/scheduler/sched-stats.rst).
 fn waited_ns() -> Result<u64, Unknown> {
     let line = Machine::default().line("/proc/thread-self/schedstat")?;

@@ -1,5 +1,5 @@
-//! On trees of configuration of each distribution: what is written, and that all of it is undone byte
-//! for byte.
+//! Tests on configuration trees of each distribution: what is written, and that everything is
+//! undone byte for byte.
 
 use std::path::Path;
 
@@ -165,13 +165,13 @@ fn all_of_it_is_undone_byte_for_byte() {
             }
         }
 
-        // All folders of the node that matter are there, so that only ours is new.
+        // All relevant folders of the node exist, so only ours is new.
         let tree = Tree::new(&root, Path::new("/opt/eigentime"));
         let lock = tree.claim().unwrap();
         let mut record = Record::default();
         let changed = record.make(&root, &tree, &changes).unwrap();
         assert_eq!(changed.len(), files.len(), "{}", case.name);
-        // As it is now, nothing is to be done.
+        // Nothing more is to be done.
         let again = plan(&root, &node, RUNTIME).unwrap();
         let mut record = Record::read(&tree).unwrap();
         assert_eq!(
@@ -181,7 +181,7 @@ fn all_of_it_is_undone_byte_for_byte() {
             case.name
         );
 
-        // To move it, one has to uninstall.
+        // Moving it requires uninstalling.
         assert_eq!(elsewhere(&root, &again, RUNTIME).unwrap(), None, "{}", case.name);
         let other = "/data/eigentime/current/eigentime-oci";
         let moved = plan(&root, &node, other).unwrap();
@@ -220,7 +220,7 @@ fn what_somebody_else_has_changed_since_stays() {
         Record::default().make(&root, &tree, &plan(&root, &node, RUNTIME).unwrap()).unwrap();
         let written = std::fs::read_to_string(root.at(Path::new(file))).unwrap();
         scratch.write(file, &format!("{written}# mine\n"));
-        // Another version of ours changes nothing of that.
+        // Another version of ours makes no difference.
         let mut record = Record::read(&tree).unwrap();
         record.make(&root, &tree, &plan(&root, &node, "/other/eigentime-oci").unwrap()).unwrap();
         Record::read(&tree).unwrap().undo(&root).unwrap();

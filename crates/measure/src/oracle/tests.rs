@@ -3,19 +3,19 @@ use std::thread;
 
 use super::*;
 
-/// Which are served by the vDSO wherever it serves any clock.
+/// Calls that every vDSO serves if it serves any clock.
 const COARSE: [Asked; 2] = [
     Asked::ClockGettime(libc::CLOCK_REALTIME_COARSE),
     Asked::ClockGettime(libc::CLOCK_MONOTONIC_COARSE),
 ];
 
-/// Which no vDSO serves.
+/// Calls that no vDSO serves.
 const NEVER: [Asked; 5] = [
     Asked::ClockGettime(libc::CLOCK_PROCESS_CPUTIME_ID),
     Asked::ClockGettime(libc::CLOCK_THREAD_CPUTIME_ID),
     Asked::ClockGettime(libc::CLOCK_REALTIME_ALARM),
     Asked::ClockGettime(libc::CLOCK_BOOTTIME_ALARM),
-    // The clock of descriptor 1000 (clock_getres(2)), which is not there.
+    // The clock of descriptor 1000 (clock_getres(2)), which is not open.
     Asked::ClockGettime(!1000_i32 << 3 | 3),
 ];
 
@@ -40,7 +40,7 @@ fn clocks_that_must_and_must_not_fall_back_are_told_apart() {
 #[test]
 fn calls_of_others_are_asked_of_too() {
     let vdso = here();
-    // SAFETY: it has a number for an argument.
+    // SAFETY: its argument is a number.
     let mut raw = || match unsafe { libc::syscall(libc::SYS_timer_getoverrun, 0) } {
         // SAFETY: the thread's own.
         -1 => -unsafe { *libc::__errno_location() },
@@ -49,7 +49,7 @@ fn calls_of_others_are_asked_of_too() {
     // SAFETY: as in `ask`.
     let mut by_vdso = || unsafe { call(&vdso, COARSE[0]) };
     let (asked, other) = (libc::SYS_timer_getoverrun, libc::SYS_timer_delete);
-    // SAFETY: both calls make a system call at most.
+    // SAFETY: both calls make at most a system call.
     let served =
         unsafe { [ask_of(asked, &mut raw), ask_of(other, &mut raw), ask_of(asked, &mut by_vdso)] };
     let expected = [Served::SystemCall, Served::Failed(libc::EINVAL), Served::Vdso];
@@ -86,9 +86,9 @@ fn where_the_counter_is_the_clocksource_nothing_falls_back() {
     assert_eq!(ask(&vdso, &asked), Ok(vec![Served::Vdso; asked.len()]));
 }
 
-/// What the vDSO does where it cannot read the clocksource.
+/// The behavior of the vDSO if it cannot read the clocksource.
 unsafe extern "C" fn falling_back(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
-    // SAFETY: the caller has given room for what is written.
+    // SAFETY: the caller has provided room for the result.
     match unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) } {
         // SAFETY: the thread's own.
         -1 => -unsafe { *libc::__errno_location() },
@@ -124,7 +124,7 @@ fn nothing_of_the_child_is_seen_by_the_program() {
     let vdso = here();
     ask(&vdso, &COARSE).unwrap();
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it is given room for what it writes.
+    // SAFETY: it is given room for its result.
     let result =
         unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut time) };
     assert_eq!(result, 0, "system calls of this process are not answered by a filter");
@@ -154,9 +154,9 @@ fn threads_may_ask_and_allocate_at_the_same_time() {
 #[test]
 fn under_a_filter_another_one_is_asked_by() {
     let vdso = here();
-    // The thread that is confined ends with the test.
+    // The confined thread ends with the test.
     let answers = thread::spawn(move || {
-        // SAFETY: the filter is for this thread only, which reads no clock by system calls.
+        // SAFETY: the filter applies only to this thread, which reads no clock with system calls.
         let confined = unsafe { confine(&program(CALLS)) };
         (confined, ask(&vdso, &COARSE), ask(&vdso, &NEVER))
     });

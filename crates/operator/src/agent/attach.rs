@@ -1,5 +1,5 @@
-//! Attaches the processes of containers that were not started on a timeline: all that there are, those that
-//! the container engine starts there later (`execs`), and those that come otherwise, by looking again and again.
+//! Attaches the processes of containers that were not started on a timeline: existing ones, those
+//! that the container engine starts there later (`execs`), and others found by polling.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,33 +17,35 @@ use super::containers::Container;
 use super::execs::Execs;
 use super::{groups, local};
 
-/// How often it is looked for processes that have come.
+/// The polling interval for new processes.
 const LOOK: Duration = Duration::from_millis(250);
-/// How soon a process that was refused is tried again, at most; before, each time after twice as long.
+/// The maximum time before a refused process is tried again; it doubles until then.
 const RARELY: Duration = Duration::from_secs(60);
-/// A process that was refused so often is told of: one that is just being started or ending is not.
+/// The number of refusals after which a process is reported: one that is just being started or
+/// ending is not.
 const TOLD: u32 = 2;
-/// The names of programs that start those of containers, and are in their control groups until then.
+/// The names of programs that start those of containers, and are in their control groups until
+/// then.
 const RUNTIMES: [&str; 3] = ["runc", "crun", "youki"];
 
-/// What has come of a container.
+/// The state of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Has each of its processes been tried?
+    /// Whether each of its processes has been tried.
     pub looked: bool,
-    /// Why processes are not covered.
+    /// The reasons why processes are not covered.
     pub refused: BTreeSet<String>,
-    /// What the user of those that are should know.
+    /// Notes for the user about covered processes.
     pub notes: BTreeSet<String>,
 }
 
 impl Found {
-    /// Is every process covered?
+    /// Whether every process is covered.
     pub fn covers_all(&self) -> bool {
         self.looked && self.refused.is_empty()
     }
 
-    /// What is to be told.
+    /// The message to report.
     pub fn message(&self) -> Option<String> {
         let lines = if self.refused.is_empty() { &self.notes } else { &self.refused };
         let lines: Vec<_> = lines.iter().map(|line| line.replace('\n', "; ")).collect();
@@ -73,21 +75,22 @@ struct Refusal {
     due: Instant,
 }
 
-/// All of them, by the containers' numbers.
+/// All attached containers, by id.
 pub struct Attaching {
     root: PathBuf,
     units: Mutex<HashMap<String, Arc<Unit>>>,
-    /// There are more of them.
+    /// Signals new containers.
     more: Condvar,
-    /// Something has come of one.
+    /// Signals a changed state.
     pub news: Notify,
-    /// One of the threads has ended, which work for ever.
+    /// Signals that one of the threads, which should run forever, has ended.
     pub broken: Notify,
     execs: Option<Execs>,
 }
 
 impl Attaching {
-    /// Starts to attach; the control groups are those of the node, also where this process is in a pod.
+    /// Starts attaching; the control groups are those of the node, even if this process is in a
+    /// pod.
     pub fn start(on_node: bool) -> Arc<Self> {
         let (root, execs) = (groups::root(on_node), Execs::new(on_node));
         let execs = execs.inspect_err(|error| {
@@ -103,7 +106,7 @@ impl Attaching {
         attaching
     }
 
-    /// Does it in a thread, whose end is told, also if it panics.
+    /// Runs it in a thread, whose end is signalled even if it panics.
     fn keep_doing(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
         struct End(Arc<Attaching>);
         impl Drop for End {
@@ -115,7 +118,8 @@ impl Attaching {
         thread::spawn(move || work(&end.0));
     }
 
-    /// Has the processes of a container attached to a timeline, which is there; tells what has come of it.
+    /// Attaches the processes of a container to an existing timeline from now on; returns the state
+    /// so far.
     pub fn attach(&self, container: &Container, timeline: &Name) -> Result<Found, String> {
         let mut units = self.units.lock().expect("nobody panics with it");
         if let Some(unit) = units.get(&container.id) {
@@ -133,7 +137,7 @@ impl Attaching {
         Ok(Found::default())
     }
 
-    /// Attaches nothing more in other containers than these.
+    /// Stops attaching in other containers than these.
     pub fn keep_only(&self, containers: &HashSet<&str>) {
         let mut units = self.units.lock().expect("nobody panics with it");
         units.retain(|id, _| containers.contains(id.as_str()));
@@ -153,7 +157,7 @@ impl Attaching {
                 }
             }
             let units = self.units.lock().expect("nobody panics with it");
-            // One that comes is looked at at once.
+            // A new container is handled at once.
             drop(self.more.wait_timeout(units, LOOK).expect("nobody panics with it"));
         }
     }
@@ -172,7 +176,7 @@ impl Attaching {
 }
 
 impl Unit {
-    /// Attaches what has come; tells whether that is news.
+    /// Attaches new processes; returns whether the state has changed.
     fn look(&self, execs: Option<&Execs>) -> bool {
         // Without a group, the container has ended.
         let Ok(processes) = groups::processes(&self.group) else { return false };
@@ -187,7 +191,7 @@ impl Unit {
         tried.attach(&self.timeline, &processes);
         let told = tried.refused.values().filter(|refusal| refusal.times >= TOLD);
         let refused = told.map(|refusal| refusal.reason.clone()).collect();
-        // Whoever was refused just once is tried again before anything is said.
+        // A process refused only once is tried again before anything is reported.
         let looked = last.looked || tried.refused.values().all(|it| it.times >= TOLD);
         let found = Found { looked, refused, notes: tried.notes.clone() };
         let is_new = found != last;
@@ -197,10 +201,10 @@ impl Unit {
 }
 
 impl Tried {
-    /// Attaches those of the processes that have come, and those to be tried again.
+    /// Attaches those of the processes that are new, and those to be tried again.
     fn attach(&mut self, timeline: &Name, processes: &[i32]) {
         let now = Instant::now();
-        // Asked for once, and only if somebody has come who is on a timeline.
+        // Requested once, and only if a new process is on a timeline.
         let members = OnceCell::new();
         let is_member = |process| {
             let members = members.get_or_init(|| local::members(timeline));
@@ -224,7 +228,7 @@ impl Tried {
     ) {
         let attached = match (is_in_timeline(process), runtime(process)) {
             (Ok(true), _) => match is_member(process) {
-                // The child of one that is, or started by `execs`.
+                // The child of a member, or attached by `execs`.
                 Ok(true) => Ok(Vec::new()),
                 Ok(false) => Err(format!(
                     "process {process} is or was on another timeline, and can be on one only"
@@ -254,7 +258,8 @@ impl Tried {
     }
 }
 
-/// The OCI runtime that a process is, if it is one: what it is about to start is attached.
+/// The OCI runtime that a process runs, if it does: the program that it is about to start is
+/// attached.
 fn runtime(process: i32) -> Option<&'static str> {
     let program = fs::read_link(format!("/proc/{process}/exe")).ok()?;
     let program = program.to_string_lossy();

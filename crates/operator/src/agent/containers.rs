@@ -1,5 +1,5 @@
-//! What the clocks of each container are to follow that runs on this node and was not started on a timeline.
-//! All decisions are here, and depend on nothing else than what is given.
+//! The clocks of each container running on this node that was not started on a timeline. All
+//! decisions are here, and depend only on the arguments.
 
 use std::sync::Arc;
 
@@ -11,39 +11,39 @@ use crate::api::chaos::record_id;
 use crate::api::{Attached, TimeChaos, Timeline};
 use crate::members::{self, OF_ENGINE};
 
-/// A container that runs.
+/// A running container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Container {
     /// Its pod.
     pub pod: ObjectReference,
     /// Its name.
     pub name: String,
-    /// What the container engine calls it.
+    /// Its id in the container engine.
     pub id: String,
 }
 
-/// What clocks follow.
+/// The clocks that a container follows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Clocks {
     /// A timeline.
     Timeline(Arc<Timeline>),
-    /// The node's, with another wall clock.
+    /// The node's, with a shifted wall clock.
     Shifted(Nanos),
 }
 
-/// What the clocks of a container are to follow.
+/// The desired clocks of a container.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// The container.
     pub container: Container,
-    /// The UIDs of the objects that want it.
+    /// The UIDs of the objects that request it.
     pub of: Vec<String>,
-    /// What its clocks are to follow, or why they cannot.
+    /// The clocks, or why they are impossible.
     pub clocks: Result<Clocks, String>,
 }
 
 impl Container {
-    /// A report on it.
+    /// A report on the container.
     pub fn report(&self, of: Vec<String>, covered: bool, message: Option<String>) -> Attached {
         Attached {
             namespace: self.pod.namespace.clone().unwrap_or_default(),
@@ -56,7 +56,7 @@ impl Container {
     }
 }
 
-/// What is kept of pods here.
+/// Reduces pods to the fields needed here.
 pub fn keep_containers(pod: &mut Pod) {
     pod.managed_fields_mut().clear();
     pod.annotations_mut().retain(|name, _| name.starts_with(OF_ENGINE));
@@ -74,7 +74,7 @@ pub fn keep_containers(pod: &mut Pod) {
     }
 }
 
-/// The containers of a pod that run.
+/// The running containers of a pod.
 fn running(pod: &Pod) -> Vec<Container> {
     let status = pod.status.clone().unwrap_or_default();
     let lists = [
@@ -91,7 +91,7 @@ fn running(pod: &Pod) -> Vec<Container> {
     lists.into_iter().flatten().flatten().filter_map(container).collect()
 }
 
-/// What the clocks of all containers are to follow.
+/// The desired clocks of all containers.
 pub fn wanted(
     pods: &[Arc<Pod>],
     timelines: &[Arc<Timeline>],
@@ -133,7 +133,7 @@ pub fn wanted(
     all
 }
 
-/// What the sum of all shifts makes of a container's clocks, if there are any.
+/// The sum of all shifts of a container's clocks, if there are any.
 fn shifted(
     container: Container,
     chaos: &[Arc<TimeChaos>],
@@ -253,11 +253,11 @@ mod tests {
         let found = decided(pod(json!({})), &[Arc::clone(&shop)], &skew);
         assert_eq!(found[0].2, Ok(Clocks::Timeline(Arc::clone(&shop))));
         assert!(found[1].2.as_ref().unwrap_err().contains("timeline shop"), "{found:?}");
-        // One that was started on it needs nothing.
+        // A container that was started on it needs nothing.
         let started = json!({ "metadata.annotations": { TIMELINE: local_name(&shop) } });
         assert_eq!(decided(pod(started.clone()), &[Arc::clone(&shop)], &[]), vec![]);
         assert_eq!(decided(pod(started.clone()), &[Arc::clone(&shop)], &skew).len(), 1);
-        // Of two that select it the older one, or the one that it was started on.
+        // Of two that select it, the older one, or the one that it was started on.
         let made = |name: &str, second: i64| {
             let mut timeline = Arc::unwrap_or_clone(timeline(name, TimelineSpec::default()));
             timeline.metadata.creation_timestamp =

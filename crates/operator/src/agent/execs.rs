@@ -1,9 +1,9 @@
-//! Programs that are started in containers by processes that are on no timeline: `kubectl exec`, probes, hooks. They
-//! may be over before anybody looks, so the kernel asks before it starts them (fanotify(7)), on the root file
-//! systems of the containers.
+//! Programs started in containers by processes that are on no timeline: `kubectl exec`, probes,
+//! hooks. They may be over before polling finds them, so the kernel asks before it starts them
+//! (fanotify(7)), on the root file systems of the containers.
 //!
-//! Whoever starts a program is followed before the kernel has its answer, and so stops at the first instruction of
-//! the program. If the agent ends, the kernel starts everything without asking.
+//! The starting process is traced before the kernel has its answer, and so stops at the first
+//! instruction of the program. If the agent ends, the kernel starts everything without asking.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -24,19 +24,19 @@ use nix::sys::fanotify::{
 
 use super::local;
 
-/// How often it is looked whether a process is followed: the kernel tells nobody.
+/// The polling interval for whether a process is traced: the kernel sends no notification.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// What tells of them.
+/// The source of the kernel's questions.
 #[derive(Clone)]
 pub struct Execs {
     asking: Arc<Fanotify>,
-    /// The mount namespaces of the node and of this process.
+    /// The mount namespaces of the node and of this process, which are not watched.
     not_followed: [PathBuf; 2],
 }
 
 impl Execs {
-    /// Nothing is followed yet.
+    /// Creates one that watches nothing yet.
     pub fn new(on_node: bool) -> anyhow::Result<Self> {
         let class = InitFlags::FAN_CLASS_CONTENT | InitFlags::FAN_CLOEXEC;
         let files = EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC;
@@ -45,7 +45,8 @@ impl Execs {
         Ok(Self { asking, not_followed: [mounts(node)?, mounts("self")?] })
     }
 
-    /// Is asked before a program is started from the root file system of a container, of which a process is known.
+    /// Requests a question before a program is started from the root file system of a container
+    /// with this process.
     pub fn follow(&self, process: i32) -> anyhow::Result<()> {
         if self.not_followed.contains(&mounts(process)?) {
             anyhow::bail!("it has the root file system of the node");
@@ -56,11 +57,12 @@ impl Execs {
         self.asking.mark(add, mask, AT_FDCWD, Some(root.as_str())).context(root)
     }
 
-    /// Answers the kernel for ever; before that, the process is attached to the timeline, if there is one for it.
+    /// Answers the kernel forever; first attaches the process to its timeline, if it has one.
     ///
     /// # Errors
     ///
-    /// If the kernel's questions cannot be read. It waits for answers until all descriptors of them are closed.
+    /// If the kernel's questions cannot be read. It waits for answers until all descriptors of them
+    /// are closed.
     pub fn answer_all(&self, timeline: impl Fn(i32) -> Option<Name>) -> nix::Result<Infallible> {
         loop {
             let events = match self.asking.read_events() {
@@ -83,7 +85,7 @@ impl Execs {
         }
     }
 
-    /// Has the process followed that starts a program, and lets it.
+    /// Has the process traced that starts a program, and allows it.
     fn allow_followed(&self, event: &FanotifyEvent, timeline: &Name) {
         let process = event.pid();
         let attaching = thread::scope(|scope| {
@@ -94,7 +96,7 @@ impl Execs {
             self.allow(event);
             attaching.join().expect("attaching does not panic")
         });
-        // It is tried again with all that are found in the container.
+        // It is tried again with all others found in the container.
         if let Err(reason) = attaching {
             tracing::debug!(process, reason, "a program is not attached at its start");
         }
@@ -114,7 +116,7 @@ fn mounts(of: impl Display) -> anyhow::Result<PathBuf> {
     fs::read_link(&path).context(path)
 }
 
-/// Is a process traced?
+/// Whether a process is traced.
 fn is_followed(process: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));

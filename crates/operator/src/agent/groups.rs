@@ -1,15 +1,15 @@
-//! Which processes a container has: those of its control group. The kubelet names that of a pod by its UID, and
-//! the container engine those in it by the containers' numbers.
+//! The processes of a container: those of its control group. The kubelet names a pod's group by its
+//! UID, and the container engine those in it by the containers' ids.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How deep pods are below the root: kubepods, quality of service, pod; below the kubelet's own root, if it
-/// has one.
+/// The depth of pods below the root: kubepods, quality of service, pod; below the kubelet's own
+/// root, if it has one.
 const DEEPEST: usize = 8;
 
-/// Where the node's control groups are.
+/// The root of the node's control groups.
 #[must_use]
 pub fn root(on_node: bool) -> PathBuf {
     let seen_from = if on_node { "/proc/1/root" } else { "/" };
@@ -19,7 +19,7 @@ pub fn root(on_node: bool) -> PathBuf {
 /// The control group of a container, in any hierarchy.
 #[must_use]
 pub fn find(root: &Path, pod_uid: &str, container: &str) -> Option<PathBuf> {
-    // systemd takes a dash for a slash.
+    // systemd interprets a dash as a slash.
     let names = [format!("pod{pod_uid}"), format!("pod{}", pod_uid.replace('-', "_"))];
     let is_pod =
         |name: &str| names.iter().any(|pod| name.trim_end_matches(".slice").ends_with(pod));
@@ -31,7 +31,7 @@ pub fn find(root: &Path, pod_uid: &str, container: &str) -> Option<PathBuf> {
     pods.iter().find_map(|pod| below(pod, 1, &is_container).pop())
 }
 
-/// The folders of that name, but not those in them.
+/// The folders with that name, but not those in them.
 fn below(folder: &Path, depth: usize, is_it: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (path, name) in folders(folder) {
@@ -60,7 +60,7 @@ pub fn processes(group: &Path) -> io::Result<Vec<i32>> {
     let text = fs::read_to_string(group.join("cgroup.procs"))?;
     let mut all: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
     for (path, _) in folders(group) {
-        // One that is gone has none.
+        // A group that is gone has no processes.
         all.extend(processes(&path).into_iter().flatten());
     }
     Ok(all)

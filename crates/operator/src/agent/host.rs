@@ -1,7 +1,8 @@
-//! Starts programs where those of the node are, and not in the agent's pod: the supervisor of a timeline goes on
-//! when the agent is replaced.
+//! Starts programs in the node's namespaces instead of the agent's pod: the supervisor of a
+//! timeline survives the replacement of the agent.
 //!
-//! The agent runs itself for it, since a process can enter a mount namespace only while it has a single thread.
+//! The agent runs itself for this, since a process can enter a mount namespace only while it is
+//! single-threaded.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -11,11 +12,11 @@ use std::process::Command;
 use anyhow::Context as _;
 use nix::sched::{CloneFlags, setns};
 
-/// The subcommand of the agent's own program that [`become_program`] is called for.
+/// The subcommand of the agent's own program for which [`become_program`] is called.
 pub const SUBCOMMAND: &str = "on-node";
 
-/// The namespaces of the node that its programs are in, by their files in `/proc/1/ns`; the pod has to have the
-/// node's processes (hostPID).
+/// The namespaces of the node's programs, by their files in `/proc/1/ns`; the pod needs the node's
+/// PID namespace (hostPID).
 const NAMESPACES: [(&str, CloneFlags); 5] = [
     ("cgroup", CloneFlags::CLONE_NEWCGROUP),
     ("ipc", CloneFlags::CLONE_NEWIPC),
@@ -24,7 +25,7 @@ const NAMESPACES: [(&str, CloneFlags); 5] = [
     ("mnt", CloneFlags::CLONE_NEWNS),
 ];
 
-/// The command that runs a program where those of the node are.
+/// The command that runs a program in the node's namespaces.
 ///
 /// # Errors
 ///
@@ -63,7 +64,7 @@ fn enter() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The root of each hierarchy of control groups: the kubelet ends all that is left in a pod's group.
+/// The root of each cgroup hierarchy: the kubelet kills everything left in a pod's group.
 fn root_groups() -> anyhow::Result<Vec<PathBuf>> {
     let root = PathBuf::from("/sys/fs/cgroup");
     let unified = root.join("cgroup.procs");

@@ -1,4 +1,4 @@
-//! The timelines of this machine, by the protocol of their sockets.
+//! The timelines of this machine, through the protocol of their sockets.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -13,24 +13,24 @@ use eigentime_supervisor::control::{Answer, Reading, Request, Shown, State};
 use eigentime_supervisor::registry::{Name, Registry};
 use eigentime_timeline::{Clock, Nanos, Rate};
 
-/// What those begin with of containers that were not started on a timeline; UIDs have no dash there.
+/// The prefix of the timelines of containers that were not started on one; UIDs have no dash there.
 const OF_CONTAINER: &str = "k8s-c-";
-/// So much of a container's number tells it from others, and fits.
+/// The length of a container's id that is unique and fits.
 const NUMBER: usize = 32;
-/// By so much two wall clocks may differ that show the same, at rate 1, since they are read one after the other.
+/// The difference between two equal wall clocks at rate 1, since they are read one after the other.
 pub const SLACK_NS: u64 = 10_000;
 
 /// The timeline of a container that was not started on one.
 ///
 /// # Errors
 ///
-/// If the container's number is no part of a name.
+/// If the container's id is not valid in a name.
 pub fn name_of_container(id: &str) -> Result<Name, String> {
     format!("{OF_CONTAINER}{}", id.get(..NUMBER).unwrap_or(id)).parse()
 }
 
-/// Attaches a process to a timeline that is there; returns what its user should know. Container engines give
-/// containers seccomp filters that refuse calls and end nobody.
+/// Attaches a process to an existing timeline; returns notes for its user. Container engines give
+/// containers seccomp filters that refuse calls but kill no process.
 pub fn attach(timeline: &Name, process: i32) -> Result<Vec<String>, String> {
     let (clocks, consent, force, rewrites) = (None, Consent::default(), true, true);
     let request = Request::Attach { pid: process, clocks, consent, force, rewrites };
@@ -45,19 +45,19 @@ pub fn attach(timeline: &Name, process: i32) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 ///
-/// If it cannot be asked, or is not there.
+/// If it does not answer or does not exist.
 pub fn members(timeline: &Name) -> Result<HashSet<i32>, String> {
     let shown: Option<Shown> = call(timeline, Method::Show {})?;
     let shown = shown.ok_or_else(|| format!("timeline '{timeline}' has ended"))?;
     Ok(shown.members.iter().filter(|it| !it.detached).map(|it| it.pid).collect())
 }
 
-/// Is it the timeline of a container that was not started on one?
+/// Whether it is the timeline of a container that was not started on one.
 pub fn is_of_container(name: &Name) -> bool {
     name.to_string().starts_with(OF_CONTAINER)
 }
 
-/// Are its clocks the host's, but for monotonic ones that are ahead?
+/// Whether its clocks are the host's, except for monotonic ones that are ahead.
 fn is_host(shown: &Shown) -> bool {
     let is_running = shown.timeline.state == State::Running && shown.timeline.rate == 1.0;
     is_running && wall_of(shown).is_some_and(|it| it.virtual_ns.abs_diff(it.host_ns) <= SLACK_NS)
@@ -71,7 +71,7 @@ pub fn wall_of(shown: &Shown) -> Option<&Reading> {
 /// The timelines of this machine.
 pub struct Local {
     eigentime: PathBuf,
-    /// Are timelines made where the programs of the node are, and not in the agent's pod?
+    /// Whether timelines are created in the node's namespaces instead of the agent's pod.
     on_node: bool,
 }
 
@@ -79,7 +79,7 @@ fn text(error: impl ToString) -> String {
     error.to_string()
 }
 
-/// What a timeline answers; nothing if there is none.
+/// A timeline's answer; none if it does not exist.
 fn call<T: serde::de::DeserializeOwned>(name: &Name, method: Method) -> Result<Option<T>, String> {
     let Some(registry) = Registry::existing().map_err(text)? else { return Ok(None) };
     match client::call(&registry, name, method) {
@@ -90,17 +90,18 @@ fn call<T: serde::de::DeserializeOwned>(name: &Name, method: Method) -> Result<O
 }
 
 impl Local {
-    /// `eigentime` is the command that makes timelines, `on_node` whether where the node's programs are.
+    /// `eigentime` is the command that creates timelines, `on_node` whether in the node's
+    /// namespaces.
     pub fn new(eigentime: PathBuf, on_node: bool) -> Self {
         Self { eigentime, on_node }
     }
 
-    /// How a timeline stands; nothing if there is none.
+    /// The state of a timeline; none if it does not exist.
     pub fn look(&self, name: &Name) -> Result<Option<Shown>, String> {
         call(name, Method::Show {})
     }
 
-    /// Makes a timeline; containers can join it, unless it is that of one.
+    /// Creates a timeline; containers can join it, unless it is that of one.
     pub fn create(&self, name: &Name, skips_idle: bool) -> Result<(), String> {
         let mut command = match self.on_node {
             true => host::command(self.eigentime.clone()).map_err(text)?,
@@ -123,7 +124,7 @@ impl Local {
         answer.map(drop).ok_or_else(|| format!("timeline '{name}' has ended"))
     }
 
-    /// Gives a timeline the host's clocks, with another wall clock.
+    /// Gives a timeline the host's clocks, with a shifted wall clock.
     pub fn shift(&self, name: &Name, offset: Nanos) -> Result<(), String> {
         if self.look(name)?.is_none() {
             self.create(name, false)?;
@@ -139,10 +140,11 @@ impl Local {
         )
     }
 
-    /// Removes the timelines of Kubernetes that are not wanted any more and have no members. Attached processes
-    /// get the host's clocks again: they stay members, because a filter cannot be taken off.
+    /// Removes the timelines of Kubernetes that are no longer desired and have no members. Attached
+    /// processes get the host's clocks again: they stay members, because a filter cannot be
+    /// removed.
     pub fn remove_others(&self, wanted: &[String]) -> Result<(), String> {
-        // It is not made here: somebody may just be uninstalling.
+        // It is not created here: an uninstallation may be in progress.
         let Some(registry) = Registry::existing().map_err(text)? else { return Ok(()) };
         for name in registry.names().map_err(text)? {
             let full = name.to_string();

@@ -1,14 +1,16 @@
-//! The agent of a node: keeps the timelines of its pods as the objects say, and reports how they stand.
+//! The agent of a node: keeps the timelines of its pods as specified by the objects, and reports
+//! their state.
 //!
-//! - `host`: starts programs where those of the node are.
-//! - `local`: the timelines of this machine, by the protocol of their sockets.
-//! - `step`: what is to be done about one of them.
-//! - `containers`: what the clocks of containers are to follow that were not started on a timeline.
-//! - `attach`: attaches their processes; `groups`: which these are; `execs`: those that are just being started.
+//! - `host`: starts programs in the node's namespaces.
+//! - `local`: the timelines of this machine, through the protocol of their sockets.
+//! - `step`: the next action for one of them.
+//! - `containers`: the clocks of containers that were not started on a timeline.
+//! - `attach`: attaches their processes; `groups`: finds them; `execs`: those that are just being
+//!   started.
 //! - `tell`: events on their pods.
 //!
-//! What it knows of them it reads from them, so that it can be killed at any moment: a change that it has asked for
-//! is made by the supervisor of the timeline.
+//! Its knowledge of them is read from them, so it can be killed at any moment: a change that it has
+//! requested is made by the supervisor of the timeline.
 
 mod attach;
 mod containers;
@@ -47,11 +49,11 @@ use local::Local;
 use step::{Asked, Outcome};
 use tell::Teller;
 
-/// How often it reports, if there is nothing new.
+/// The interval of reports without changes.
 pub const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How soon it looks again at what is under way.
+/// How soon it checks work in progress again.
 const SOON: Duration = Duration::from_millis(5);
-/// How soon it tries again what failed.
+/// How soon it retries a failed action.
 const LATER: Duration = Duration::from_secs(1);
 
 /// Options of the agent.
@@ -80,20 +82,20 @@ struct Agent {
     chaos: Store<TimeChaos>,
     pods: Store<Pod>,
     attaching: Arc<Attaching>,
-    /// By timeline of this machine; only what is reported depends on it.
+    /// By timeline of this machine; only the report depends on it.
     memory: Mutex<HashMap<String, Asked>>,
-    /// How far the clocks of containers were shifted, by timeline of this machine.
+    /// The shifts of containers' clocks, by timeline of this machine.
     shifts: Mutex<HashMap<String, Nanos>>,
 }
 
-/// How the node stands.
+/// The state of the node.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Stand {
     timelines: Vec<Member>,
     containers: Vec<(Container, Attached)>,
 }
 
-/// Keeps the timelines of a node until it is ended.
+/// Maintains the timelines of a node until it is ended.
 ///
 /// # Errors
 ///
@@ -126,7 +128,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     });
     let mut reported: Option<(Stand, Instant)> = None;
     let mut again = HEARTBEAT;
-    // Once for all: what is told while nobody listens is not told again.
+    // Created once: notifications without a listener are lost.
     let mut ended = std::pin::pin!(crate::ended());
     loop {
         tokio::select! {
@@ -141,7 +143,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
             () = tokio::time::sleep(again) => {}
             () = &mut ended => return Ok(()),
         }
-        // Nothing is let go before all is known.
+        // Nothing is released before everything is known.
         let known = async {
             let stores = (agent.timelines.wait_until_ready(), agent.chaos.wait_until_ready());
             (stores.0.await, stores.1.await, agent.pods.wait_until_ready().await)
@@ -153,7 +155,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
         let synced = tokio::task::spawn_blocking(move || worker.sync()).await;
         let (stand, next) = match synced.context("the agent failed")? {
             Ok(synced) => synced,
-            // What is still held is not reported as let go.
+            // Timelines still held are not reported as released.
             Err(error) => {
                 tracing::warn!(error, "the timelines of this node cannot be looked through");
                 again = LATER;
@@ -177,7 +179,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     }
 }
 
-/// The report ends with its node.
+/// The report is deleted with its node.
 async fn owner(client: &Client, node: &str) -> anyhow::Result<Option<OwnerReference>> {
     let found = Api::<Node>::all(client.clone()).get_opt(node).await;
     Ok(found.with_context(|| format!("node {node} cannot be read"))?.map(|node| OwnerReference {
@@ -213,7 +215,7 @@ async fn report(
 }
 
 impl Agent {
-    /// Does what is to be done about all timelines; tells how they stand, and how soon to look again.
+    /// Acts on all timelines; returns the state, and how soon to check again.
     fn sync(&self) -> Result<(Stand, Duration), String> {
         let (mut stand, mut again) = (Stand::default(), HEARTBEAT);
         let mut names = Vec::new();
@@ -246,8 +248,8 @@ impl Agent {
         Ok((stand, again))
     }
 
-    /// Keeps the clocks of a container as is wanted, and its processes attached. Returns a report, and the
-    /// timeline that they are on.
+    /// Maintains the desired clocks of a container, and attaches its processes. Returns a report,
+    /// and the timeline that they are on.
     fn keep_container(
         &self,
         wanted: &Wanted,
@@ -302,7 +304,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Keeps a timeline of this machine as its object says.
+    /// Maintains a timeline of this machine according to its object.
     fn keep(&self, name: &Name, timeline: &Timeline) -> (Result<Outcome, String>, Duration) {
         let map = timeline.status.as_ref().and_then(|status| status.map.as_ref());
         let Some(map) = map else { return (Ok(Outcome::default()), HEARTBEAT) };
@@ -330,7 +332,7 @@ fn has_map(timeline: &Timeline) -> bool {
     timeline.status.as_ref().is_some_and(|status| status.map.is_some())
 }
 
-/// What is reported of a timeline.
+/// The report on a timeline.
 fn member(timeline: &Timeline, pods: usize, outcome: Result<Outcome, String>) -> Member {
     let map = timeline.status.as_ref().and_then(|status| status.map.as_ref());
     let mut member = Member {
@@ -346,7 +348,7 @@ fn member(timeline: &Timeline, pods: usize, outcome: Result<Outcome, String>) ->
     member
 }
 
-/// One more timeline of this machine stands so.
+/// Merges the state of another timeline of this machine.
 fn worsen(member: &mut Member, outcome: Result<Outcome, String>) {
     let Outcome { state, late, message } = outcome.unwrap_or_else(|error| Outcome {
         state: NodeState::Failed,
@@ -360,7 +362,7 @@ fn worsen(member: &mut Member, outcome: Result<Outcome, String>) {
     member.late_ns = member.late_ns.max(late.map(|late| late.0));
 }
 
-/// How long until an instant.
+/// The time until an instant.
 fn until(at: HostInstant) -> Duration {
     let Nanos(left) = at.since(clock::now());
     Duration::from_nanos(u64::try_from(left).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! What is to be done about a timeline of this machine, so that it is as its object says.
+//! The next action for a timeline of this machine, to match its object.
 
 use eigentime_supervisor::control::protocol::{At, Date, Factor, Settings, Span};
 use eigentime_supervisor::control::{Fate, Scheduled, Shown};
@@ -9,46 +9,46 @@ use super::local::{self, Local};
 use crate::api::{AgreedMap, NodeState, OnMissed, Timeline};
 use crate::clock;
 
-/// How long before its instant a change must be asked for to be in time.
+/// How long before its instant a change must be requested to be in time.
 const SOONEST: Nanos = Nanos::from_millis(30);
 /// A change that is later than this is reported as late.
 const TOLERATED: Nanos = Nanos::from_millis(1);
 
-/// What this agent has asked for.
+/// The request that this agent has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The instant of the map.
     pub at: HostInstant,
-    /// Was the timeline made for it? Then it has not been late, but its pods came later.
+    /// Whether the timeline was created for it. Then its pods came later, and it is not late.
     pub is_first: bool,
 }
 
-/// How a timeline stands after it.
+/// The resulting state of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How far it is.
+    /// Its progress.
     pub state: NodeState,
-    /// How late the map was put in force, if that matters.
+    /// How late the map took effect, if that matters.
     pub late: Option<Nanos>,
-    /// What its user should know.
+    /// A message for its user.
     pub message: Option<String>,
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// To make it.
+    /// Create it.
     Create,
-    /// To have the map put in force at its instant, now if that has passed.
+    /// Schedule the map at its instant, or now if that has passed.
     Schedule(Box<Settings>),
-    /// To stop its clocks.
+    /// Stop its clocks.
     Hold,
     /// Nothing.
     Rest(Outcome),
 }
 
-/// Does what is to be done, so that a timeline of this machine is as the object says; tells how it stands, and
-/// what is to be remembered.
+/// Acts so that a timeline of this machine matches the object; returns its state, and what to
+/// remember.
 pub fn bring(
     local: &Local,
     name: &Name,
@@ -68,7 +68,7 @@ pub fn bring(
             shown.scheduled = None;
             asked = Some(Asked { at: map.host_time.value, is_first: true });
         }
-        // Made, scheduled, looked at.
+        // Created, scheduled, checked.
         loop {
             let policy = timeline.spec.on_missed;
             match next(shown.as_ref(), map, status.previous.as_ref(), policy, asked, clock::now()) {
@@ -92,14 +92,14 @@ pub fn bring(
     (outcome, asked)
 }
 
-/// Has the map been put in force?
+/// Whether the map is in effect.
 fn is_made(shown: &Shown, map: &AgreedMap) -> bool {
     shown.scheduled.as_ref().is_some_and(|it| {
         it.at_ns == map.host_time.value.as_nanos() && matches!(it.fate, Fate::Made { .. })
     })
 }
 
-/// Does the wall clock show what the map says?
+/// Whether the wall clock shows the map's time.
 fn is_on(shown: &Shown, map: &AgreedMap) -> bool {
     let slack = Nanos(local::SLACK_NS as i64);
     let slack = slack.plus(map.rate.value.virtual_span(slack)).0.unsigned_abs();
@@ -144,7 +144,7 @@ fn next(
             false => Step::Hold,
         };
     }
-    // A timeline that was made just now gets what holds until the instant first.
+    // A new timeline first gets the map that applies until the instant.
     let wanted = match previous {
         Some(previous) if scheduled_at.is_none() && at.since(now) >= SOONEST => previous,
         _ => map,

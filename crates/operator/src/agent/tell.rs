@@ -8,21 +8,21 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use super::containers::Container;
 use crate::api::Attached;
 
-/// Writes them.
+/// Writes events.
 pub struct Teller {
     recorder: Recorder,
-    /// What was told last, by container and what its clocks are to follow.
+    /// The last events, by container and the source of its clocks.
     told: HashMap<(String, Vec<String>), (bool, Option<String>)>,
 }
 
 impl Teller {
-    /// Nothing was told yet.
+    /// A writer without history.
     pub fn new(client: Client) -> Self {
         let reporter = Reporter { controller: "eigentime-agent".into(), instance: None };
         Self { recorder: Recorder::new(client, reporter), told: HashMap::new() }
     }
 
-    /// Tells what is new.
+    /// Writes events for changes.
     pub async fn tell(&mut self, containers: &[(Container, Attached)]) {
         let key =
             |(container, report): &(Container, Attached)| (container.id.clone(), report.of.clone());
@@ -30,7 +30,7 @@ impl Teller {
         for it in containers {
             let (container, report) = it;
             let now = (report.covered, report.message.clone());
-            // What is not covered and has no reason is just being looked at.
+            // Containers not covered without a reason are still being examined.
             let is_open = now == (false, None);
             if is_open || self.told.get(&key(it)) == Some(&now) {
                 continue;
@@ -38,7 +38,7 @@ impl Teller {
             let event = event(report);
             match self.recorder.publish(&event, &container.pod).await {
                 Ok(()) => drop(self.told.insert(key(it), now)),
-                // It is told the next time.
+                // It is retried the next time.
                 Err(error) => tracing::warn!(%error, "an event cannot be written"),
             }
         }

@@ -1,4 +1,4 @@
-//! A shift of the wall clock of containers that run already, in the form that Chaos Mesh's TimeChaos has.
+//! A shift of the wall clock of running containers, in the form of Chaos Mesh's TimeChaos.
 
 #![allow(clippy::duplicated_attributes, reason = "the columns of a table have the same attributes")]
 
@@ -21,7 +21,7 @@ pub const ALL_RECOVERED: &str = "AllRecovered";
 /// The condition that the clocks are not shifted because an annotation says so.
 pub const PAUSED: &str = "Paused";
 
-/// The annotation by which people pause it.
+/// The annotation with which users pause it.
 const PAUSE: &str = "experiment.chaos-mesh.org/pause";
 
 /// A shift of the wall clock of containers that run already. The spec is that of Chaos Mesh's TimeChaos.
@@ -221,40 +221,40 @@ pub enum Phase {
     Injected,
 }
 
-/// The number of a record for a container.
+/// The id of a container's record.
 #[must_use]
 pub fn record_id(namespace: &str, pod: &str, container: &str) -> String {
     format!("{namespace}/{pod}/{container}")
 }
 
 impl TimeChaos {
-    /// How far the wall clock is shifted.
+    /// The shift of the wall clock.
     ///
     /// # Errors
     ///
-    /// If the text means nothing.
+    /// If the text is invalid.
     pub fn offset(&self) -> Result<Nanos, String> {
         parse_go_duration(&self.spec.time_offset)
     }
 
-    /// For how long.
+    /// The duration of the shift.
     ///
     /// # Errors
     ///
-    /// If the text means nothing.
+    /// If the text is invalid.
     pub fn duration(&self) -> Result<Option<Duration>, String> {
         let text = self.spec.duration.as_deref().filter(|text| !text.is_empty());
         let span = text.map(parse_go_duration).transpose()?;
         Ok(span.map(|span| Duration::from_nanos(span.0.unsigned_abs())))
     }
 
-    /// Do people want it to pause?
+    /// Whether it is paused.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.annotations().get(PAUSE).is_some_and(|value| value == "true")
     }
 
-    /// Is a container's clock to be shifted?
+    /// Whether a container's clock is to be shifted.
     #[must_use]
     pub fn concerns(&self, record: &str) -> bool {
         let experiment = self.status.as_ref().map(|status| &status.experiment);
@@ -266,7 +266,7 @@ impl TimeChaos {
     }
 }
 
-/// Reads a span as Go writes it: numbers with units, in any order, each with a fraction if need be.
+/// Parses a duration as Go writes it: numbers with units, in any order, optionally with fractions.
 fn parse_go_duration(text: &str) -> Result<Nanos, String> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
@@ -275,7 +275,7 @@ fn parse_go_duration(text: &str) -> Result<Nanos, String> {
         let unit = rest.find(|letter| !is_number(letter)).unwrap_or(rest.len());
         let end = rest[unit..].find(is_number).map_or(rest.len(), |length| unit + length);
         let (number, name) = (&rest[..unit], &rest[unit..end]);
-        // Go lets digits be left out beside the point, and has two signs for micro.
+        // Go allows omitting digits on either side of the point, and has two signs for micro.
         let part =
             format!("0{}{}", number.trim_end_matches('.'), name.replace('\u{3bc}', "\u{b5}"));
         let part = parse_offset(&part).map_err(|error| format!("{text}: {error}"))?;

@@ -1,4 +1,4 @@
-//! From the hosts' wall clock to a timeline's, as all nodes are told it.
+//! The mapping from the hosts' wall clock to a timeline's, as sent to all nodes.
 
 use eigentime_timeline::{Anchor, Clock, HostInstant, Nanos, Rate, Segment, VirtualInstant};
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::timeline::TimelineSpec;
 use super::written::{Read, Written};
 
-/// Why a spec makes no sense.
+/// Why a spec is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("spec.{field}: {value:?}: {reason}")]
 pub struct Wrong {
@@ -37,7 +37,7 @@ pub struct AgreedMap {
     pub origin: Option<String>,
 }
 
-/// What the spec says, parsed.
+/// The parsed spec.
 struct Parsed {
     rate: Written<Rate>,
     leaps: Nanos,
@@ -71,18 +71,18 @@ fn parse(spec: &TimelineSpec) -> Result<Parsed, Wrong> {
     })
 }
 
-/// The text of where the wall clock is set to.
+/// The text of the date to which the wall clock is set.
 fn origin_of(spec: &TimelineSpec) -> Option<String> {
     let anchor = spec.anchor.as_ref().map(|it| format!("{}={}", it.host, it.virt));
     spec.date.clone().or(spec.offset.clone()).or(anchor)
 }
 
 impl AgreedMap {
-    /// What the spec makes of the last map, from `at` on.
+    /// The map that the spec makes of the last one, from `at` on.
     ///
     /// # Errors
     ///
-    /// If it makes no sense.
+    /// If it is invalid.
     pub fn next(
         last: Option<&Self>,
         spec: &TimelineSpec,
@@ -119,14 +119,14 @@ impl AgreedMap {
         })
     }
 
-    /// Does the next map change nothing of the clocks?
+    /// Whether the next map changes nothing about the clocks.
     #[must_use]
     pub fn goes_on_as(&self, next: &Self) -> bool {
         let clocks = |it: &Self| (it.rate.clone(), it.frozen, it.leaps.value, it.origin.clone());
         clocks(self) == clocks(next)
     }
 
-    /// What the timeline's wall clock shows.
+    /// The timeline's wall clock.
     #[must_use]
     pub fn virtual_at(&self, host: HostInstant) -> VirtualInstant {
         let rate = if self.frozen { Rate::FROZEN } else { self.rate.value };
@@ -168,7 +168,7 @@ mod tests {
         let leapt = TimelineSpec { leaps: Some("1h".to_owned()), ..slower };
         let fourth = AgreedMap::next(Some(&third), &leapt, 4, at(500)).unwrap();
         assert_eq!(fourth.virtual_time.value, VirtualInstant(Nanos::from_secs(2010 + 3600)));
-        // No leap is made twice, and none is taken back.
+        // No leap is made twice, and none is undone.
         let fifth = AgreedMap::next(Some(&fourth), &leapt, 5, at(500)).unwrap();
         assert_eq!(fifth.virtual_time.value, fourth.virtual_time.value);
         let back = AgreedMap::next(Some(&fifth), &dated, 6, at(600)).unwrap_err();

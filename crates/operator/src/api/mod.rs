@@ -1,10 +1,10 @@
-//! The objects of the API, and what their words mean.
+//! The objects of the API, and their interpretation.
 //!
-//! - `chaos`: a shift of the wall clock of containers that run already.
+//! - `chaos`: a shift of the wall clock of running containers.
 //! - `timeline`: a timeline that pods share, on all nodes.
-//! - `node`: what the agent of a node reports.
-//! - `written`: values that stand in objects as text.
-//! - `map`: from the host's wall clock to a timeline's, as all nodes are told it.
+//! - `node`: the report of a node's agent.
+//! - `written`: values stored as text in objects.
+//! - `map`: the mapping from the host's wall clock to a timeline's, as sent to all nodes.
 
 pub mod chaos;
 pub mod map;
@@ -19,10 +19,10 @@ pub use timeline::{NodeStatus, OnMissed, Timeline, TimelineStatus, Uncovered};
 
 use kube::{CustomResourceExt, ResourceExt};
 
-/// What the names of timelines of Kubernetes begin with on a node.
+/// The prefix of Kubernetes timelines on a node.
 pub const LOCAL_PREFIX: &str = "k8s-";
 
-/// The name that a timeline has on each node: names of objects can be too long.
+/// The name of a timeline on each node: names of objects can be too long.
 #[must_use]
 pub fn local_name(timeline: &Timeline) -> String {
     format!("{LOCAL_PREFIX}{}", timeline.uid().unwrap_or_default())
@@ -40,7 +40,7 @@ pub fn definitions() -> String {
     documents.map(|it| format!("---\n{}", yaml(&it))).collect()
 }
 
-/// JSON is YAML; this is what people and tools expect of a manifest.
+/// JSON is YAML; this is the form that users and tools expect of a manifest.
 fn yaml(value: &serde_json::Value) -> String {
     let text = serde_json::to_string_pretty(value).expect("plain data");
     format!("{text}\n")

@@ -1,4 +1,4 @@
-//! What the agent of a node reports: one object a node, so that what all agents write does not meet in one.
+//! The report of a node's agent: one object per node, so that agents do not write to a common one.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -97,7 +97,7 @@ pub enum NodeState {
 }
 
 impl NodeState {
-    /// Do the clocks show what they should?
+    /// Whether the clocks show what they should.
     #[must_use]
     pub fn is_in_force(self) -> bool {
         matches!(self, Self::Applied | Self::CaughtUp)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::map::AgreedMap;
 use super::node::NodeState;
 
-/// The condition that the timeline is on all nodes as the spec says.
+/// The condition that the timeline matches the spec on all nodes.
 pub const APPLIED: &str = "Applied";
 /// The condition that the error of the nodes' clocks is known.
 pub const SYNCHRONIZED: &str = "ClocksSynchronized";

@@ -1,4 +1,4 @@
-//! Values that stand in objects as text.
+//! Values stored as text in objects.
 
 use std::borrow::Cow;
 
@@ -7,21 +7,21 @@ use eigentime_timeline::{HostInstant, Nanos, Rate, VirtualInstant};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// A value, as it was written: a rate of 1/3 stays one.
+/// A value with its original text: a rate of 1/3 stays one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written<T> {
     text: String,
-    /// What it means.
+    /// Its meaning.
     pub value: T,
 }
 
-/// What can be read from text.
+/// A value that can be parsed from text.
 pub trait Read: Sized {
-    /// Reads it.
+    /// Parses it.
     ///
     /// # Errors
     ///
-    /// If it means nothing.
+    /// If it is invalid.
     fn read(text: &str) -> Result<Self, String>;
 }
 
@@ -59,18 +59,18 @@ impl Read for Rate {
 }
 
 impl<T: Read> Written<T> {
-    /// Reads it.
+    /// Parses it.
     ///
     /// # Errors
     ///
-    /// If it means nothing.
+    /// If it is invalid.
     pub fn read(text: &str) -> Result<Self, String> {
         T::read(text).map(|value| Self { text: text.to_owned(), value })
     }
 }
 
 impl<T> Written<T> {
-    /// As it was written.
+    /// The original text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

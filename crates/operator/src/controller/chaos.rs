@@ -1,5 +1,5 @@
-//! Shifts of wall clocks: selects the containers, once, and tells how far nodes are with them. The nodes carry
-//! them out by what the status says.
+//! Shifts of wall clocks: selects the containers once, and reports the nodes' progress. The nodes
+//! act on the status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::api::chaos::{
 use crate::api::{Attached, TimeChaos, TimeChaosStatus};
 use crate::clock;
 
-/// How soon it is looked again for pods, if there were none.
+/// How soon pods are searched again if there were none.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Looks at an object.
+/// Reconciles an object.
 pub async fn reconcile(
     chaos: Arc<TimeChaos>,
     context: Arc<Context>,
@@ -70,7 +70,7 @@ async fn keep(api: &Api<TimeChaos>, chaos: &TimeChaos, context: &Context) -> Res
     Ok(Action::requeue(again))
 }
 
-/// What the status is to be, and how soon to look again.
+/// The new status, and how soon to check again.
 fn decide(
     chaos: &TimeChaos,
     mut records: Vec<Record>,
@@ -131,7 +131,7 @@ fn decide(
     (TimeChaosStatus { conditions, experiment }, again)
 }
 
-/// Notes what nodes report of the containers.
+/// Records the nodes' reports about the containers.
 fn note(records: &mut [Record], reports: &[&Attached], runs: bool) {
     for record in records {
         let is_its =
@@ -143,7 +143,7 @@ fn note(records: &mut [Record], reports: &[&Attached], runs: bool) {
     }
 }
 
-/// How far it is, in words.
+/// The progress in words.
 fn injected(records: &[Record]) -> String {
     let open: Vec<_> = records.iter().filter(|it| it.phase == Phase::NotInjected).collect();
     match open.as_slice() {
@@ -155,7 +155,7 @@ fn injected(records: &[Record]) -> String {
     }
 }
 
-/// How much of its duration is left, from when the object was made on; nothing if it has none.
+/// The rest of its duration since the object was created; none if it has no duration.
 fn time_left(chaos: &TimeChaos, now: HostInstant) -> Option<Duration> {
     let duration = chaos.duration().ok()??;
     let made = chaos.metadata.creation_timestamp.as_ref()?;
@@ -163,7 +163,7 @@ fn time_left(chaos: &TimeChaos, now: HostInstant) -> Option<Duration> {
     Some(duration.saturating_sub(Duration::from_nanos(u64::try_from(passed).unwrap_or(0))))
 }
 
-/// Tells of conditions that are others than before.
+/// Writes events for changed conditions.
 async fn tell(context: &Context, chaos: &TimeChaos, last: &TimeChaosStatus, now: &TimeChaosStatus) {
     for it in &now.conditions {
         let was = last.conditions.iter().find(|last| last.type_ == it.type_);

@@ -8,11 +8,11 @@ use kube::ResourceExt;
 
 use crate::api::TimelineNode;
 
-/// What is taken for nodes of which nothing is known, and at least and at most for all.
+/// The lead for unknown nodes, and the minimum and maximum for all.
 const UNKNOWN: Duration = Duration::from_millis(1000);
 const LEAST: Duration = Duration::from_millis(250);
 const MOST: Duration = Duration::from_secs(10);
-/// By how much the lead is longer than the last acknowledgement took.
+/// The ratio of the lead to the duration of the last acknowledgement.
 const MARGIN: u32 = 2;
 
 /// By node.
@@ -20,25 +20,25 @@ const MARGIN: u32 = 2;
 pub struct Leads {
     /// When the last map of each timeline was announced, and for which instant.
     announced: HashMap<String, (String, Instant)>,
-    /// How long each node took; that decays slowly if it gets faster.
+    /// How long each node took; decays slowly if it gets faster.
     taken: HashMap<String, Duration>,
     /// The last map that each node has acknowledged, by timeline.
     acknowledged: HashMap<(String, String), String>,
 }
 
 impl Leads {
-    /// A map is announced for an instant.
+    /// Records the announcement of a map for an instant.
     pub fn announce(&mut self, timeline: &str, instant: &str, now: Instant) {
         self.announced.insert(timeline.to_owned(), (instant.to_owned(), now));
     }
 
-    /// A timeline is deleted.
+    /// Removes a deleted timeline.
     pub fn forget(&mut self, timeline: &str) {
         self.announced.remove(timeline);
         self.acknowledged.retain(|(_, of), _| of != timeline);
     }
 
-    /// A node has reported.
+    /// Records a node's report.
     pub fn note(&mut self, node: &TimelineNode, now: Instant) {
         let name = node.name_any();
         for member in &node.spec.timelines {
@@ -51,7 +51,7 @@ impl Leads {
             if let Some((announced, when)) = self.announced.get(&member.uid)
                 && announced == instant
             {
-                // One that was away would slow down all changes for long.
+                // A node that was away would slow down all changes for long.
                 let taken = now.duration_since(*when).min(MOST / MARGIN);
                 let known = self.taken.entry(name.clone()).or_insert(taken);
                 *known = taken.max((*known * 3 + taken) / 4);
@@ -86,7 +86,7 @@ mod tests {
         leads.announce("u", "1", start);
         leads.note(&report("1"), start + Duration::from_millis(400));
         assert_eq!(lead(&leads), 800);
-        // The same again tells nothing.
+        // A repeated report adds nothing.
         leads.note(&report("1"), start + Duration::from_secs(9));
         assert_eq!(lead(&leads), 800);
         leads.announce("u", "2", start);

@@ -13,10 +13,10 @@ use tokio::time::timeout_at;
 
 use crate::unchanged::Unchanged;
 
-/// How long the lease holds without being renewed, and how often that is done.
+/// How long the lease is valid without renewal, and the interval of renewals.
 const DURATION: Duration = Duration::from_secs(15);
 const RENEWAL: Duration = Duration::from_secs(4);
-/// How often a controller that waits looks whether the lease is free.
+/// How often a waiting controller checks whether the lease is free.
 const LOOK: Duration = Duration::from_secs(2);
 
 const NAME: &str = "eigentime-controller";
@@ -36,7 +36,7 @@ pub struct Options {
 pub struct Held {
     api: Api<Lease>,
     identity: String,
-    /// What is in the lease.
+    /// The contents of the lease.
     seen: Mutex<Unchanged<LeaseSpec>>,
 }
 
@@ -58,7 +58,8 @@ pub async fn acquire(client: Client, options: Options) -> anyhow::Result<Held> {
 }
 
 impl Held {
-    /// Renews the lease until that has failed for so long that another controller is about to take it.
+    /// Renews the lease until that has failed for so long that another controller is about to take
+    /// it.
     pub async fn keep(&self) -> anyhow::Result<()> {
         let mut renewed = Instant::now();
         loop {
@@ -78,7 +79,7 @@ impl Held {
         }
     }
 
-    /// Gives the lease up, so that another controller need not wait.
+    /// Releases the lease, so that another controller need not wait.
     pub async fn release(&self) -> anyhow::Result<()> {
         let mut lease = self.api.get(NAME).await?;
         if let Some(spec) = &mut lease.spec
@@ -90,8 +91,8 @@ impl Held {
         Ok(())
     }
 
-    /// Takes or renews the lease; false if another has it. Whether that still renews it is told by the clock of this
-    /// machine.
+    /// Takes or renews the lease; false if another has it. Whether that still renews it is judged
+    /// with the clock of this machine.
     async fn take(&self) -> kube::Result<bool> {
         let now = Timestamp::now();
         let found = self.api.get_opt(NAME).await?;
@@ -113,7 +114,7 @@ impl Held {
             ..LeaseSpec::default()
         };
         let written = match found {
-            // Its resource version lets only one of those succeed that find it free.
+            // With its resource version, only one of those that find it free succeeds.
             Some(lease) => {
                 let lease = Lease { spec: Some(spec), ..lease };
                 self.api.replace(NAME, &PostParams::default(), &lease).await

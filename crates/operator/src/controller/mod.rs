@@ -1,11 +1,11 @@
-//! The controller: makes a map of each change of a timeline, for an instant at which all nodes can put it in force,
-//! and tells how far they are.
+//! The controller: makes a map of each change of a timeline, for an instant at which all nodes can
+//! put it in effect, and reports their progress.
 //!
 //! - `lease`: only one of several controllers works.
 //! - `lead`: how long nodes take to acknowledge.
-//! - `reports`: what the agents of nodes report, and whether they still do.
-//! - `status`: what the status of a timeline is to be; all decisions are there.
-//! - `chaos`: shifts of wall clocks; `select`: which containers they concern.
+//! - `reports`: the reports of the nodes' agents, and whether they still come.
+//! - `status`: the new status of a timeline; all decisions are there.
+//! - `chaos`: shifts of wall clocks; `select`: the containers that they concern.
 
 mod chaos;
 pub mod lead;
@@ -41,17 +41,17 @@ use lead::Leads;
 use reports::Reports;
 use status::{Facts, decide};
 
-/// Who writes the status.
+/// The field manager of the status.
 const MANAGER: &str = "eigentime-controller";
-/// What keeps a timeline until all nodes have let go of it.
+/// The finalizer that keeps a timeline until all nodes have released it.
 const FINALIZER: &str = "eigentime.io/let-go";
-/// How soon to look again at what nobody has told of.
+/// How soon to check again without a notification.
 const RARELY: Duration = Duration::from_secs(3600);
-/// How often the virtual time in the status is renewed.
+/// The interval at which the virtual time in the status is renewed.
 const REFRESH: Duration = Duration::from_secs(30);
-/// News that come together are looked at together.
+/// Notifications within this time are handled together.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// How soon it is tried again after the first failure, and at most.
+/// The delay before a retry after the first failure, and its maximum.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
 
 struct Context {
@@ -61,10 +61,10 @@ struct Context {
     timelines: Store<Timeline>,
     reports: Reports,
     leads: Mutex<Leads>,
-    /// When each status was written last.
+    /// When each status was last written.
     written: Mutex<HashMap<String, Instant>>,
     failures: Mutex<HashMap<String, u32>>,
-    /// May an object shift clocks in other namespaces?
+    /// Whether an object may shift clocks in other namespaces.
     crosses_namespaces: bool,
 }
 
@@ -90,7 +90,7 @@ enum Error {
     Selector(String),
 }
 
-/// Works until it is ended, once no other controller does.
+/// Waits until no other controller works, then works until it is ended.
 ///
 /// # Errors
 ///
@@ -145,13 +145,13 @@ async fn work(client: Client, crosses_namespaces: bool) {
         .filter_map(|node| async move { told(node) })
         .flat_map(move |node| {
             noting.leads.lock().expect("nobody panics with it").note(&node, Instant::now());
-            // Nobody hears of it at the very end.
+            // At the very end the receiver is gone.
             let _ = nodes_changed.unbounded_send(());
             let of = |it: &crate::api::Member| ObjectRef::new(&it.name).within(&it.namespace);
             stream::iter(node.spec.timelines.iter().map(of).collect::<Vec<_>>())
         });
     let known = Arc::clone(&context);
-    // Nothing is decided before all is known.
+    // Nothing is decided before everything is known.
     let ready = async move {
         let _ = known.pods.wait_until_ready().await;
         known.reports.wait_until_known().await;
@@ -198,7 +198,7 @@ async fn work(client: Client, crosses_namespaces: bool) {
 }
 
 impl Context {
-    /// Fails while a node that reports holds something.
+    /// Fails while a reporting node holds something.
     fn held_by(&self, holds: impl Fn(&TimelineNode) -> bool) -> Result<(), Error> {
         let reports = self.reports.all();
         let holding = reports.iter().filter(|report| holds(report) && report.is_alive);
@@ -210,7 +210,7 @@ impl Context {
     }
 }
 
-/// What is told; it is told again if that fails.
+/// The object; a failed notification is repeated.
 fn told<T>(news: Result<T, watcher::Error>) -> Option<T> {
     news.inspect_err(|error| tracing::warn!(%error, "the API cannot be followed")).ok()
 }
@@ -281,8 +281,9 @@ async fn keep(
     Ok(Action::requeue(decision.again.min(REFRESH)))
 }
 
-/// Writes a status; tells whether it did. If the object has changed since it was read, maybe by a controller that
-/// does not know yet that another has its lease, it does not: what is there now will be told.
+/// Writes a status; returns whether it did. If the object has changed since it was read, perhaps by
+/// a controller that does not know that it has lost its lease, it does not: the change will cause
+/// another notification.
 async fn write_status<K>(
     api: &Api<K>,
     object: &K,
@@ -304,7 +305,7 @@ where
     }
 }
 
-/// Tells of the condition, if it is another.
+/// Writes an event if the condition has changed.
 async fn tell(context: &Context, timeline: &Timeline, last: &TimelineStatus, now: &TimelineStatus) {
     let reason = |status: &TimelineStatus| {
         let applied = status.conditions.iter().find(|it| it.type_ == APPLIED);
@@ -330,7 +331,7 @@ async fn tell(context: &Context, timeline: &Timeline, last: &TimelineStatus, now
     }
 }
 
-/// Is done once no node that reports has the timeline.
+/// Succeeds once no reporting node has the timeline.
 fn let_go(timeline: &Timeline, context: &Context) -> Result<Action, Error> {
     let uid = timeline.uid();
     context.held_by(|node| node.spec.timelines.iter().any(|it| Some(&it.uid) == uid.as_ref()))?;

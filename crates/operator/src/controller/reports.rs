@@ -1,4 +1,4 @@
-//! What the agents of nodes report, and whether they still do.
+//! The reports of the nodes' agents, and whether they still come.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -12,13 +12,13 @@ use crate::agent::HEARTBEAT;
 use crate::api::TimelineNode;
 use crate::unchanged::Unchanged;
 
-/// A node of which so many heartbeats are missing is taken to be gone.
+/// A node that misses this many heartbeats is considered gone.
 const MISSED_HEARTBEATS: u32 = 3;
 
-/// What an agent has reported last.
+/// The last report of an agent.
 pub struct Report {
     pub node: Arc<TimelineNode>,
-    /// Does it still report?
+    /// Whether it still reports.
     pub is_alive: bool,
 }
 
@@ -37,18 +37,18 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Those that the store has.
+    /// The reports in the store.
     pub fn new(nodes: Store<TimelineNode>) -> Self {
         Self { nodes, renewed: Mutex::default() }
     }
 
-    /// Waits until all are known that there are.
+    /// Waits until all existing ones are known.
     pub async fn wait_until_known(&self) {
-        // An error means that nobody follows them any more, of which others tell.
+        // An error means that they are no longer followed, which is reported elsewhere.
         let _ = self.nodes.wait_until_ready().await;
     }
 
-    /// All of them.
+    /// All reports.
     pub fn all(&self) -> Vec<Report> {
         let now = Instant::now();
         let nodes = self.nodes.state();

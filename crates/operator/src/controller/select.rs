@@ -1,4 +1,5 @@
-//! Which containers a shift concerns: those of pods that the selector finds, of which the mode takes some.
+//! The containers that a shift concerns: those of pods matched by the selector, of which the mode
+//! takes some.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -10,7 +11,7 @@ use super::{Context, Error};
 use crate::api::TimeChaos;
 use crate::api::chaos::{Mode, PodSelector, Record, record_id};
 
-/// The containers; or why there are none.
+/// The containers, or why there are none.
 pub async fn select(
     context: &Context,
     chaos: &TimeChaos,
@@ -61,7 +62,7 @@ async fn named(context: &Context, selector: &PodSelector) -> Result<Vec<Pod>, Er
     Ok(pods)
 }
 
-/// The pods to which all of the selector applies.
+/// The pods that match the whole selector.
 async fn found(context: &Context, selector: &PodSelector, own: &str) -> Result<Vec<Pod>, Error> {
     let nodes = nodes(context, selector).await?;
     let labels = LabelSelector {
@@ -82,7 +83,7 @@ async fn found(context: &Context, selector: &PodSelector, own: &str) -> Result<V
     Ok(pods)
 }
 
-/// The names of the nodes on which pods are to be; nothing if that does not matter.
+/// The names of the nodes to which pods are limited; none if there is no limit.
 async fn nodes(context: &Context, selector: &PodSelector) -> Result<Option<Vec<String>>, Error> {
     if selector.nodes.is_empty() && selector.node_selectors.is_empty() {
         return Ok(None);
@@ -97,7 +98,7 @@ async fn nodes(context: &Context, selector: &PodSelector) -> Result<Option<Vec<S
     Ok(Some(names))
 }
 
-/// Does what the API server does not select by apply to a pod?
+/// Whether the criteria that the API server cannot select by match a pod.
 fn is_meant(pod: &Pod, selector: &PodSelector, nodes: Option<&[String]>) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_ref());
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
@@ -108,7 +109,7 @@ fn is_meant(pod: &Pod, selector: &PodSelector, nodes: Option<&[String]>) -> bool
         && nodes.is_none_or(|nodes| node.is_some_and(|node| nodes.contains(node)))
 }
 
-/// How many of so many pods are taken.
+/// How many of this number of pods are taken.
 fn count(mode: Mode, value: Option<&str>, of: usize) -> Result<usize, String> {
     if of == 0 {
         return Err("it selects no pod".to_owned());
@@ -127,7 +128,7 @@ fn count(mode: Mode, value: Option<&str>, of: usize) -> Result<usize, String> {
     })
 }
 
-/// The containers of a pod that are meant: the first if none is named.
+/// The selected containers of a pod: the first if none is named.
 fn records(pod: &Pod, names: &[String]) -> Vec<Record> {
     let containers = pod.spec.as_ref().map_or(&[][..], |spec| &spec.containers[..]);
     let is_meant = |(number, name): &(usize, &String)| match names.is_empty() {

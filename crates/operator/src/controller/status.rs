@@ -1,5 +1,5 @@
-//! What the status of a timeline is to be. All decisions of the controller are here, and depend on nothing else than
-//! what is given.
+//! The new status of a timeline. All decisions of the controller are here, and depend only on the
+//! arguments.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,23 +20,23 @@ use crate::members;
 
 /// The reason while the instant of a change is ahead.
 pub const CHANGING: &str = "Changing";
-/// The reason while changes are not carried out.
+/// The reason while changes are suspended.
 pub const SUSPENDED: &str = "Suspended";
 
-/// So many containers that are not covered are named for each node.
+/// The maximum number of uncovered containers named for each node.
 const NAMED: usize = 16;
 /// How long after the instant of a change nodes may take to report.
 const GRACE: Nanos = Nanos::from_millis(2000);
-/// How soon to look again at nodes that are awaited.
+/// How soon to check awaited nodes again.
 const SOON: Duration = Duration::from_millis(500);
 const RARELY: Duration = Duration::from_secs(3600);
-/// How far behind an instant it has certainly passed, for the timer of the controller.
+/// How long after an instant it has certainly passed, for the timer of the controller.
 const BEHIND: Duration = Duration::from_millis(5);
 
-/// What decisions depend on.
+/// The inputs of a decision.
 pub struct Facts<'a> {
     pub timeline: &'a Timeline,
-    /// How many pods are members, by node.
+    /// The number of member pods, by node.
     pub members: &'a BTreeMap<String, usize>,
     pub reports: &'a [Report],
     /// How long the slowest node takes to acknowledge.
@@ -47,11 +47,11 @@ pub struct Facts<'a> {
 /// What is decided.
 pub struct Decision {
     pub status: TimelineStatus,
-    /// How soon to look again.
+    /// How soon to check again.
     pub again: Duration,
 }
 
-/// What the status is to be.
+/// Decides on the status.
 pub fn decide(facts: &Facts<'_>) -> Decision {
     let Facts { timeline, now, .. } = *facts;
     let generation = timeline.metadata.generation.unwrap_or_default();
@@ -66,7 +66,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     let is_ahead = |map: &AgreedMap| map.host_time.value > now;
     let is_new = last.map.as_ref().is_none_or(|map| map.generation != generation);
     let mut wrong = members::check_selector(timeline).err();
-    // A change is announced once the last one has taken hold everywhere.
+    // A change is announced once the last one is in effect everywhere.
     if wrong.is_none()
         && is_new
         && !timeline.spec.suspend
@@ -75,7 +75,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         let lead = facts.lead.plus(error.unwrap_or_default());
         match AgreedMap::next(last.map.as_ref(), &timeline.spec, generation, now.after(lead)) {
             Ok(next) => match last.map.clone().filter(|map| map.goes_on_as(&next)) {
-                // Nothing of the clocks has changed.
+                // Nothing about the clocks has changed.
                 Some(map) => status.map = Some(AgreedMap { generation, ..map }),
                 None => {
                     status.previous = last.map;
@@ -114,7 +114,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
     Decision { status, again }
 }
 
-/// Is the timeline as the spec says? With the reason, words for people, and how soon to look again.
+/// Whether the timeline matches the spec: with the reason, a message, and how soon to check again.
 fn verdict(
     facts: &Facts<'_>,
     status: &TimelineStatus,
@@ -176,7 +176,7 @@ fn verdict(
     }
 }
 
-/// How far each node with members is.
+/// The progress of each node with members.
 fn by_node(facts: &Facts<'_>, map: Option<&AgreedMap>) -> Vec<NodeStatus> {
     let uid = facts.timeline.uid();
     let at = map.map(|map| map.host_time.text());
@@ -203,7 +203,8 @@ fn by_node(facts: &Facts<'_>, map: Option<&AgreedMap>) -> Vec<NodeStatus> {
     facts.members.iter().map(of).collect()
 }
 
-/// The containers of a node that were not started on a timeline and follow the object with this UID.
+/// The containers of a node that were not started on a timeline and follow the object with this
+/// UID.
 pub fn attached<'a>(
     node: &'a TimelineNode,
     uid: Option<&'a String>,
@@ -211,13 +212,13 @@ pub fn attached<'a>(
     node.spec.containers.iter().filter(move |it| uid.is_some_and(|uid| it.of.contains(uid)))
 }
 
-/// A container that is not covered; none if it is still being looked at.
+/// A container that is not covered; none if it is still being examined.
 fn named(attached: &Attached) -> Option<Uncovered> {
     let Attached { pod, container, message, .. } = attached.clone();
     message.map(|reason| Uncovered { pod, container, reason })
 }
 
-/// How many containers are not covered; nothing if all pods were started on the timeline.
+/// The number of uncovered containers; none if all pods were started on the timeline.
 fn uncovered(facts: &Facts<'_>) -> Option<usize> {
     let uid = facts.timeline.uid();
     let nodes = facts.reports.iter().filter(|node| node.is_alive);
@@ -225,7 +226,7 @@ fn uncovered(facts: &Facts<'_>) -> Option<usize> {
     (!all.is_empty()).then(|| all.iter().filter(|it| !it.covered).count())
 }
 
-/// The largest error of the members' nodes, and the nodes of which it is not known.
+/// The largest error of the members' nodes, and the nodes where it is unknown.
 fn clock_error(facts: &Facts<'_>) -> (Option<Nanos>, Vec<String>) {
     let nodes = facts.reports.iter().filter(|node| facts.members.contains_key(&node.name_any()));
     let (mut largest, mut unknown) = (None, Vec::new());
@@ -239,12 +240,12 @@ fn clock_error(facts: &Facts<'_>) -> (Option<Nanos>, Vec<String>) {
     (largest, unknown)
 }
 
-/// A span without the sign that offsets have.
+/// A duration without the sign that offsets have.
 fn text(span: Nanos) -> String {
     format_offset(span).trim_start_matches('+').to_owned()
 }
 
-/// A condition, which has its last transition from the one before.
+/// A condition, which keeps the last transition of the previous one if unchanged.
 pub fn condition(
     last: &[Condition],
     type_: &str,
@@ -302,7 +303,7 @@ mod tests {
             timelines: vec![member],
             containers: Vec::new(),
         };
-        // One that reported last long before has stopped.
+        // One whose last report is old has stopped.
         Report { node: Arc::new(TimelineNode::new(name, spec)), is_alive: seconds >= 100 }
     }
 
@@ -354,7 +355,8 @@ mod tests {
             let (_, found, is_applied) = decided(&timeline, &nodes, 110);
             assert_eq!((found.as_str(), is_applied), (reason, holds), "{states:?}");
         }
-        // One that reports no more, one that has not heard of it, and one that has never reported.
+        // One that no longer reports, one that has not heard of it, and one that has never
+        // reported.
         let nodes = [node("a", 110, Some(&map), Applied), node("b", 50, Some(&map), Applied)];
         let (status, reason, _) = decided(&timeline, &nodes, 110);
         assert_eq!(reason, "NoAgent");

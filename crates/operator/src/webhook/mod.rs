@@ -1,6 +1,6 @@
-//! Admission: lets pods join their timeline, and refuses what makes no sense.
+//! Admission: lets pods join their timeline, and refuses invalid objects.
 //!
-//! - `pods`: what a new pod is given, and why it is refused.
+//! - `pods`: the patch of a new pod, and why it is refused.
 //! - `timelines`: why a timeline is refused.
 
 mod pods;
@@ -54,7 +54,7 @@ pub struct Options {
     pub runtime_class: String,
 }
 
-/// What is known for deciding.
+/// The data that decisions depend on.
 struct Known {
     timelines: Store<Timeline>,
     namespaces: Store<Namespace>,
@@ -62,7 +62,7 @@ struct Known {
     runtime_class: String,
 }
 
-/// Decides until it is ended.
+/// Serves decisions until it is ended.
 ///
 /// # Errors
 ///
@@ -85,13 +85,13 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
         }
     });
     let serve = async {
-        // What is not known yet must not be decided: until then nothing listens.
+        // Nothing listens until everything is known, to avoid wrong decisions.
         known.timelines.wait_until_ready().await?;
         known.namespaces.wait_until_ready().await?;
         known.pods.wait_until_ready().await?;
         let listener = serve::listen(options.listen).await?;
         loop {
-            // One that hangs up at once is nobody's concern.
+            // A client that hangs up at once is ignored.
             let Ok((stream, _)) = listener.accept().await else { continue };
             // Read for each connection: certificates are renewed.
             let tls = acceptor(&options.certificates)?;
@@ -102,7 +102,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
                     let known = Arc::clone(&known);
                     async move { Ok::<_, Infallible>(respond(request, &known).await) }
                 });
-                // Whoever hangs up is not answered.
+                // A client that hangs up gets no answer.
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             });
         }
@@ -129,8 +129,7 @@ fn acceptor(directory: &std::path::Path) -> anyhow::Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The object that is to be decided about, unless it is on its way out: all that changes of a deleted one
-/// is its finalizers.
+/// The object to decide on, unless it is being deleted: then only its finalizers change.
 fn read<K: Resource + DeserializeOwned>(
     asked: &AdmissionRequest<DynamicObject>,
 ) -> Result<Option<K>, String> {

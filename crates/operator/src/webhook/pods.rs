@@ -1,4 +1,4 @@
-//! What a new pod is given, and why it is refused.
+//! The patch of a new pod, and why it is refused.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::members;
 
 /// The annotation of a namespace with the timeline of pods that none selects.
 pub const DEFAULT: &str = "eigentime.io/timeline";
-/// Variables by which images bring clocks of their own.
+/// Variables with which images bring their own clocks.
 const OWN_CLOCKS: [&str; 2] = ["EIGENTIME_", "FAKETIME"];
-/// Libraries that do.
+/// Libraries with which they do.
 const OWN_LIBRARIES: [&str; 2] = ["libfaketime", "libeigentime_preload"];
 
-/// What a pod is given, or why it is refused.
+/// The patch of a pod, or why it is refused.
 pub fn decide(
     pod: Option<Pod>,
     asked: &AdmissionRequest<DynamicObject>,
@@ -71,13 +71,13 @@ fn timeline_of(pod: &Pod, namespace: &str, known: &Known) -> Result<Option<Arc<T
     }
 }
 
-/// What makes it a member.
+/// The patch that makes it a member.
 fn patch(pod: &Pod, timeline: &Timeline, runtime_class: &str) -> Result<Vec<Value>, String> {
     let name = timeline.name_any();
-    // The agent of the node makes the timeline, also if that comes later.
+    // The node's agent creates the timeline, even if it comes later.
     let given =
         [(members::TIMELINE, local_name(timeline)), ("io.eigentime.existing", "true".to_owned())];
-    // It is asked about a pod again that something else has changed after it.
+    // The webhook is called again for a pod that something else has changed after it.
     let is_own = |(key, value): &(&String, &String)| {
         key.starts_with(members::OF_ENGINE)
             && !given.iter().any(|(name, text)| name == key && text == *value)

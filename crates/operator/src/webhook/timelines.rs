@@ -9,10 +9,10 @@ use crate::api::timeline::TimelineSpec;
 use crate::api::{AgreedMap, Timeline};
 use crate::{clock, members};
 
-/// The annotation of a namespace with how many timelines there may be.
+/// The annotation of a namespace with the maximum number of timelines.
 const QUOTA: &str = "eigentime.io/max-timelines";
 
-/// Why a timeline is refused; it is given nothing.
+/// Why a timeline is refused; it is never patched.
 pub fn decide(timeline: Option<Timeline>, known: &Known) -> Result<Vec<Value>, String> {
     timeline.map_or(Ok(()), |timeline| check(&timeline, known)).map(|()| Vec::new())
 }

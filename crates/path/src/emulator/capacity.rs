@@ -1,22 +1,22 @@
-//! The capacity of a link, which may change at moments that are known beforehand.
+//! The capacity of a link, which may change at times known in advance.
 
 use eigentime_bandwidth::BitRate;
 
-/// How fast a link is, and from when on. Times are nanoseconds since a moment of whoever uses it.
+/// The rate of a link over time. Times are nanoseconds since a reference time of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// The first one is for all the time before the second, too.
+    /// The first one also applies to all the time before the second.
     steps: Vec<(f64, BitRate)>,
 }
 
 impl Capacity {
-    /// The same all the time.
+    /// A constant capacity.
     #[must_use]
     pub fn constant(rate: BitRate) -> Self {
         Self { steps: vec![(f64::NEG_INFINITY, rate)] }
     }
 
-    /// And another from then on.
+    /// Changes to another capacity from then on.
     #[must_use]
     pub fn then(mut self, at_ns: f64, rate: BitRate) -> Self {
         let place = self.steps.partition_point(|(from, _)| *from <= at_ns);
@@ -24,13 +24,13 @@ impl Capacity {
         self
     }
 
-    /// What it is at a moment.
+    /// The capacity at a time.
     #[must_use]
     pub fn at(&self, ns: f64) -> BitRate {
         self.steps[self.step(ns)].1
     }
 
-    /// When bytes whose sending begins then have been sent.
+    /// When this many bytes whose sending begins then have been sent.
     #[must_use]
     pub fn done(&self, begin_ns: f64, bytes: f64) -> f64 {
         let (mut begin, mut left) = (begin_ns, bytes);
@@ -47,7 +47,7 @@ impl Capacity {
         unreachable!("the last capacity is for ever")
     }
 
-    /// How many bytes it carries between two moments.
+    /// The number of bytes it carries between two times.
     #[must_use]
     pub fn bytes(&self, from_ns: f64, to_ns: f64) -> f64 {
         let (mut from, mut sum) = (from_ns, 0.0);
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_when_the_capacity_changes_goes_on_at_the_new_one() {
-        // 1 Gbit/s: 125 bytes in a microsecond; from 10 µs on a tenth of it.
+        // 1 Gbit/s: 125 bytes per microsecond; a tenth of it from 10 µs on.
         let capacity =
             Capacity::constant(BitRate::mega(1000.0)).then(10_000.0, BitRate::mega(100.0));
         assert_eq!(capacity.done(0.0, 1250.0), 10_000.0);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What is done at a moment is what was carried until then.
+        /// The amount carried until the end of sending is the amount sent.
         #[test]
         fn sending_and_carrying_are_one_arithmetic(
             changes in proptest::collection::vec((0.0..1e6f64, 1.0..10_000.0f64), 0..5),

@@ -1,8 +1,8 @@
-//! A path that is up: what comes in at one end goes out at the other, when it is due.
+//! A running path: frames that arrive at one end leave at the other when they are due.
 //!
-//! One thread does all of it, and looks at nothing but memory unless there is something to send:
-//! packets come with the kernel's stamps of their arrival, so what the queue is told does not depend
-//! on when the loop comes around to them.
+//! One thread does all of it, and reads only memory unless there is something to send: packets
+//! carry the kernel's arrival timestamps, so the input of the queue does not depend on when the
+//! loop handles them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,37 +17,39 @@ use super::stalls::{Punctuality, STALL_NS, Watch};
 use super::truth::{self, Count, Direction, Flow, Span, Writer};
 use super::way::{Fate, Settings, Way};
 
-/// How many packets are received between two looks at what is due: some 2 µs.
+/// The number of packets received between two checks of what is due: some 2 µs.
 const BATCH: usize = 32;
-/// How long after the end of a span packets may still come that were stamped in it.
+/// How long after the end of a span packets timestamped within it may still arrive.
 const SETTLED_NS: i64 = 200_000;
-/// How often CLOCK_REALTIME, of which the stamps are, is compared with CLOCK_MONOTONIC.
+/// How often CLOCK_REALTIME, used for timestamps, is compared with CLOCK_MONOTONIC.
 const COMPARE_NS: i64 = 100_000;
-/// A stamp that is further from now than this is of a clock that was set meanwhile.
+/// A timestamp further from now than this is from a clock that was set meanwhile.
 const STAMP_OFF_NS: i64 = 1_000_000_000;
-/// Nothing is due for so long, nor would be what comes meanwhile: a pause costs nothing.
+/// If nothing is due for this long, nor would a packet arriving meanwhile be, a pause costs
+/// nothing.
 const QUIET_NS: i64 = 300_000;
-/// It ends so long before something may be due, as kernels wake late.
+/// How long before something may be due a pause ends, as kernels wake late.
 const PAUSE_BEFORE_NS: i64 = 100_000;
-/// And is no longer than this: a signal is not to wait, nor the ring to fill.
+/// The longest pause: signals must not wait, nor the ring fill.
 const PAUSE_MOST_NS: i64 = 1_000_000;
-/// How often the kernel is asked what it had no room for, and whether an interface has gone.
+/// How often the kernel is asked for packets dropped for lack of room, and whether an interface has
+/// gone.
 const ASK_NS: i64 = 1_000_000;
-/// Without traffic for so long, a real-time thread lets others run.
+/// After this time without traffic, a real-time thread lets others run.
 const IDLE_NS: i64 = 1_000_000;
-/// In turns of this, which with the waking are shorter than what counts as a stall.
+/// The length of its pauses, which including the wake-up are shorter than a stall.
 const IDLE_PAUSE_NS: i64 = 20_000;
 
-/// A packet on its way, with the header of its offloads.
+/// A packet under way, with its offload header.
 #[derive(Debug)]
 enum Packet {
     /// Where the kernel has put it.
     InRing(Slot),
-    /// Cut off a larger one.
+    /// Cut from a larger one.
     Cut(Vec<u8>),
 }
 
-/// One way of a path that is up. Times are CLOCK_MONOTONIC in nanoseconds.
+/// One direction of a running path. Times are CLOCK_MONOTONIC in nanoseconds.
 #[derive(Debug)]
 struct Lane {
     direction: Direction,
@@ -57,7 +59,7 @@ struct Lane {
     total: Flow,
 }
 
-/// A path that is up.
+/// A running path.
 pub struct Running<'a> {
     ports: &'a mut [Port; 2],
     writer: Option<&'a Writer>,
@@ -67,31 +69,31 @@ pub struct Running<'a> {
     watch: Watch,
     began_ns: i64,
     every_ns: i64,
-    /// What CLOCK_REALTIME is ahead.
+    /// How far CLOCK_REALTIME is ahead.
     real_ahead_ns: i64,
     compared_ns: i64,
-    /// When the kernel was asked for each way.
+    /// When the kernel was last asked for each direction.
     asked_ns: [i64; 2],
     busy_ns: i64,
     paused_ns: i64,
 }
 
-/// What it has come to.
+/// The result of a run.
 pub struct Ran {
-    /// What each way has carried.
+    /// The traffic of each direction.
     pub flows: [Flow; 2],
-    /// What is still on its way on each.
+    /// What is still under way in each direction.
     pub on_its_way: [Count; 2],
-    /// How late it was.
+    /// The punctuality of the emulator.
     pub punctuality: Punctuality,
-    /// For how long it let others run.
+    /// How long it let others run.
     pub paused: Duration,
-    /// For how long it was up.
+    /// How long it was running.
     pub time: Duration,
 }
 
 impl<'a> Running<'a> {
-    /// From now on.
+    /// Starts the path now.
     pub fn begin(
         ports: &'a mut [Port; 2],
         ways: &[Settings; 2],
@@ -134,15 +136,15 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// When it began, CLOCK_MONOTONIC in nanoseconds.
+    /// When it began, on CLOCK_MONOTONIC in nanoseconds.
     pub fn began_ns(&self) -> i64 {
         self.began_ns
     }
 
-    /// Carries for so long, or until it is told to stop.
+    /// Carries for this long, or until it is told to stop.
     pub fn carry(&mut self, duration: Duration, stop: &AtomicBool) -> Result<(), Error> {
         let end_ns = self.began_ns.saturating_add(signed(duration));
-        // Since it began it was told that it is ready, which is no stall.
+        // The time since the start was spent reporting readiness, which is not a stall.
         self.watch.rested(now_ns());
         loop {
             let now = now_ns();
@@ -170,13 +172,13 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Takes what has come for one way; whether anything has.
+    /// Receives pending packets of one direction; returns whether there were any.
     fn receive(&mut self, way: usize, now: i64) -> bool {
         for taken in 0..BATCH {
             let Some((received, stamp_ns)) = self.ports[way].receive() else { return taken > 0 };
             let stamp = stamp_ns - self.real_ahead_ns;
             let at = if (stamp - now).abs() < STAMP_OFF_NS { stamp } else { now };
-            // What came before belongs to the spans before, cross traffic too.
+            // Earlier arrivals, including cross traffic, belong to the spans before.
             self.close_spans(way, at);
             let lane = &mut self.lanes[way];
             let port = &mut self.ports[way];
@@ -199,7 +201,7 @@ impl<'a> Running<'a> {
         true
     }
 
-    /// Gives the next packet that is due to the other end; whether there was one.
+    /// Sends the next packet that is due; returns whether there was one.
     fn send_one(&mut self, way: usize, now: i64) -> Result<bool, Error> {
         let lane = &mut self.lanes[way];
         let Some((due, packet)) = lane.line.take(now) else { return Ok(false) };
@@ -215,7 +217,7 @@ impl<'a> Running<'a> {
         Ok(true)
     }
 
-    /// Puts down the spans in which nothing has come that is not known by now.
+    /// Records the spans for which no more packets are expected.
     fn settle(&mut self, way: usize, now: i64) -> Result<(), Error> {
         if self.lanes[way].span_from_ns + self.every_ns <= now - SETTLED_NS {
             self.close_spans(way, now - SETTLED_NS);
@@ -228,7 +230,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Puts down all spans that end until a moment.
+    /// Records all spans that end by this time.
     fn close_spans(&mut self, way: usize, until_ns: i64) {
         while self.lanes[way].span_from_ns + self.every_ns <= until_ns {
             self.close_span(way, self.lanes[way].span_from_ns + self.every_ns);
@@ -246,7 +248,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Lets others run, where that costs nothing or there is nothing to do.
+    /// Lets others run if that costs nothing or there is nothing to do.
     fn pause(&mut self, now: i64) {
         let nothing_before = |lane: &Lane| {
             let comes_now = now + lane.way.least_ns() as i64;
@@ -256,13 +258,13 @@ impl<'a> Running<'a> {
         let (pause, needed) = if quiet >= QUIET_NS {
             let pause = (quiet - PAUSE_BEFORE_NS).min(PAUSE_MOST_NS);
             self.sleeper.sleep_for(Duration::from_nanos(pause as u64));
-            // What is due then can be sent then, and not a stall's length before.
+            // What is due then can be sent then, rather than a stall's length earlier.
             (pause, quiet - STALL_NS)
         } else if self.is_realtime
             && now - self.busy_ns > IDLE_NS
             && self.lanes.iter().all(|lane| lane.line.is_empty())
         {
-            // Interrupted, it is shorter.
+            // If interrupted, it is shorter.
             let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: IDLE_PAUSE_NS });
             (IDLE_PAUSE_NS, IDLE_PAUSE_NS)
         } else {
@@ -272,11 +274,11 @@ impl<'a> Running<'a> {
         self.watch.rested(now + needed);
     }
 
-    /// Puts down what there is since the last spans.
+    /// Records the rest since the last spans.
     pub fn end(mut self) -> Ran {
         let now = now_ns();
         let on_its_way = [0, 1].map(|way| {
-            // An interface that has gone has nothing to say.
+            // An interface that has gone reports nothing.
             let missed = self.ports[way].missed().unwrap_or(0);
             self.lanes[way].way.missed(missed);
             self.close_spans(way, now);
@@ -301,7 +303,7 @@ impl<'a> Running<'a> {
 }
 
 impl Packet {
-    /// With the header of its offloads; of the port that it has come from.
+    /// Its bytes with the offload header; `port` is where it came from.
     fn bytes<'a>(&'a self, port: &'a Port) -> &'a [u8] {
         match self {
             Self::InRing(slot) => port.bytes(slot),
@@ -309,7 +311,7 @@ impl Packet {
         }
     }
 
-    /// It is needed no more.
+    /// Releases a packet that is no longer needed.
     fn give_back(self, port: &mut Port) {
         if let Self::InRing(slot) = self {
             port.give_back(slot);
@@ -318,7 +320,7 @@ impl Packet {
 }
 
 impl Lane {
-    /// A packet comes: when it is due at the other end, if it is not dropped.
+    /// Handles an arriving packet: returns when it is due at the other end, unless it is dropped.
     fn meet(&mut self, at_ns: i64, bytes: u32, began_ns: i64) -> Option<i64> {
         match self.way.meet((at_ns - began_ns) as f64, bytes) {
             Fate::Due(due) => Some(began_ns + due as i64),
@@ -326,7 +328,7 @@ impl Lane {
         }
     }
 
-    /// Several packets come as one: at once, one after the other.
+    /// Handles several packets that arrive as one: at once, one after the other.
     fn meet_several(&mut self, bytes: &[u8], at_ns: i64, began_ns: i64) {
         let several = Header::read(bytes).is_several();
         let mut each = |packet: Vec<u8>| {
@@ -351,7 +353,7 @@ fn now_ns() -> i64 {
     nanos(clock_gettime(ClockId::Monotonic))
 }
 
-/// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
+/// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
 fn real_ahead_ns() -> i64 {
     let before = now_ns();
     let real = nanos(clock_gettime(ClockId::Realtime));

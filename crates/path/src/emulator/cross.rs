@@ -1,4 +1,4 @@
-//! Cross traffic that exists only in the queue's arithmetic, so that its truth is known.
+//! Cross traffic that exists only in the queue's arithmetic, so its truth is known.
 
 use std::str::FromStr;
 
@@ -6,44 +6,44 @@ use serde::{Deserialize, Serialize};
 
 use eigentime_bandwidth::BitRate;
 
-/// How much cross traffic there is, and how it comes.
+/// The rate and pattern of cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// How it comes.
+    /// The pattern.
     pub kind: Kind,
-    /// How much, on average.
+    /// The average rate.
     pub rate: BitRate,
     /// The length of each packet, as an IP packet.
     pub bytes: u32,
 }
 
-/// How packets follow each other.
+/// The arrival pattern of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Kind {
     /// At even gaps.
     Cbr,
-    /// At gaps of an exponential distribution.
+    /// At exponentially distributed gaps.
     Poisson,
-    /// At twice the rate, evenly, or not at all, in turns whose lengths have a Pareto distribution
-    /// and a mean of [`MEAN_TURN_NS`].
+    /// Alternately at twice the rate, evenly, and not at all, in turns whose lengths have a Pareto
+    /// distribution and a mean of [`MEAN_TURN_NS`].
     Pareto {
         /// The exponent of the distribution; its variance is infinite up to 2.
         shape: f64,
     },
 }
 
-/// How long a turn of [`Kind::Pareto`] is on average: of the order of a burst of TCP.
+/// The mean length of a turn of [`Kind::Pareto`], on the order of a TCP burst.
 pub const MEAN_TURN_NS: f64 = 10e6;
 
-/// The shape that most of the literature uses for self-similar traffic (Willinger et al. 1997 found
-/// 1.2 for the times that hosts are on and 1.5 for those that they are off).
+/// The shape most used in the literature for self-similar traffic (Willinger et al. 1997 found 1.2
+/// for the on times of hosts and 1.5 for their off times).
 pub const SHAPE: f64 = 1.5;
 
-/// The length of packets where none is told.
+/// The default packet length.
 pub const BYTES: u32 = 1500;
 
-/// Cross traffic that cannot be read.
+/// Cross traffic that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no cross traffic: {1}; write cbr:RATE, poisson:RATE, pareto:RATE or \
@@ -80,18 +80,18 @@ impl FromStr for Traffic {
     }
 }
 
-/// Cross traffic as it comes.
+/// A generator of cross traffic.
 #[derive(Clone, Debug)]
 pub struct Cross {
     traffic: Traffic,
     random: fastrand::Rng,
     next_ns: f64,
-    /// When the turn ends in which packets come, if they come in turns.
+    /// When the current turn with packets ends, if there are turns.
     turn_ends_ns: f64,
 }
 
 impl Cross {
-    /// From a moment on, in nanoseconds.
+    /// Cross traffic from a time on, in nanoseconds.
     #[must_use]
     pub fn new(traffic: Traffic, from_ns: f64, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
@@ -104,7 +104,8 @@ impl Cross {
         it
     }
 
-    /// When the next packet comes, if that is before this moment; the one after it is the next then.
+    /// When the next packet arrives, if that is before this time; then advances to the following
+    /// one.
     pub fn next_before(&mut self, ns: f64) -> Option<f64> {
         let at = self.next_ns;
         if at >= ns {
@@ -120,7 +121,7 @@ impl Cross {
         self.traffic.bytes
     }
 
-    /// From packet to packet on average, in nanoseconds.
+    /// The average gap between packets, in nanoseconds.
     fn gap(&self) -> f64 {
         self.traffic.rate.ns_of(self.traffic.bytes.into())
     }
@@ -132,8 +133,8 @@ impl Cross {
             Kind::Poisson => -gap * self.above_zero().ln(),
             Kind::Pareto { shape } => {
                 let mut ahead = gap / 2.0;
-                // What is left of a gap at the end of a turn is left at the beginning of the next
-                // one: the mean is exact, however short the turns.
+                // The rest of a gap at the end of a turn is carried over to the next turn, so the
+                // mean is exact, however short the turns.
                 let mut left = self.turn_ends_ns - self.next_ns;
                 while ahead > left {
                     let silence = self.turn(shape);
@@ -146,13 +147,13 @@ impl Cross {
         };
     }
 
-    /// The length of a turn, by the inverse of the distribution.
+    /// The length of a turn, from the inverse of the distribution.
     fn turn(&mut self, shape: f64) -> f64 {
         let least = MEAN_TURN_NS * (shape - 1.0) / shape;
         least * self.above_zero().powf(-1.0 / shape)
     }
 
-    /// Evenly between 0, which it is not, and 1.
+    /// Uniform between 0, exclusive, and 1.
     fn above_zero(&mut self) -> f64 {
         1.0 - self.random.f64()
     }
@@ -175,7 +176,7 @@ mod tests {
         times.len() as f64 * 1500.0 * 8.0 / seconds
     }
 
-    /// Of the gaps: the mean, and the standard deviation by the mean.
+    /// The mean of the gaps, and their standard deviation relative to the mean.
     fn gaps(times: &[f64]) -> (f64, f64) {
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -206,7 +207,8 @@ mod tests {
 
     #[test]
     fn pareto_traffic_has_its_mean_and_comes_in_bursts() {
-        // With a shape of 3 the variance is finite, and a mean of long enough is the mean.
+        // With a shape of 3 the variance is finite, and the average over a long enough time is the
+        // mean.
         let steady = times("pareto:300M:3", 100.0, 3);
         assert!((rate(&steady, 100.0) / 300e6 - 1.0).abs() < 0.03, "{}", rate(&steady, 100.0));
         let times = times("pareto:300M", 10.0, 4);

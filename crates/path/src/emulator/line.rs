@@ -1,4 +1,4 @@
-//! What is on its way: packets with the moments at which they are to be there.
+//! Packets under way, with the times at which they are due.
 
 use std::collections::VecDeque;
 
@@ -9,32 +9,32 @@ pub struct Line<Packet> {
 }
 
 impl<Packet> Line<Packet> {
-    /// With nothing on it.
+    /// An empty line.
     #[must_use]
     pub fn new() -> Self {
         Self { packets: VecDeque::new() }
     }
 
-    /// Puts a packet on its way. Of two that are due at the same time the first one comes first.
+    /// Adds a packet. Of two due at the same time the first one added comes first.
     pub fn put(&mut self, due_ns: i64, packet: Packet) {
-        // Only what is to be overtaken is not the last one.
+        // Only a packet that is to be overtaken is not the last one.
         let overtaken = self.packets.iter().rev().take_while(|(due, _)| *due > due_ns).count();
         self.packets.insert(self.packets.len() - overtaken, (due_ns, packet));
     }
 
-    /// When the next one is due.
+    /// When the next packet is due.
     #[must_use]
     pub fn next_due_ns(&self) -> Option<i64> {
         self.packets.front().map(|(due, _)| *due)
     }
 
-    /// Takes the next one, if it is due.
+    /// Takes the next packet if it is due.
     pub fn take(&mut self, now_ns: i64) -> Option<(i64, Packet)> {
         self.next_due_ns().filter(|due| *due <= now_ns)?;
         self.packets.pop_front()
     }
 
-    /// Whether nothing is on its way.
+    /// Whether no packets are under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()

@@ -1,13 +1,13 @@
-//! A path whose truth is known: two interfaces, and what is between them.
+//! A path with a known truth between two interfaces.
 //!
-//! Every frame that comes in at one end goes out at the other, after the queue of a bottleneck that
-//! is arithmetic, with cross traffic that exists in the arithmetic only, and a delay.
+//! Every frame that arrives at one end leaves at the other after a delay and the queue of a
+//! bottleneck. The queue is pure arithmetic, and its cross traffic exists only in that arithmetic.
 //!
 //! - [`path`]: a path, from its [`settings`] to its [`summary`].
-//! - [`capacity`], [`queue`], [`cross`], [`way`], [`line`]: the arithmetic, by a time that is told.
+//! - [`capacity`], [`queue`], [`cross`], [`way`], [`line`]: the arithmetic, with time as an input.
 //! - [`truth`]: what the path has carried, written and read.
-//! - [`stalls`]: how late the emulator itself was.
-//! - [`host`]: interfaces, namespaces, and the memory that packets come in.
+//! - [`stalls`]: the lateness of the emulator itself.
+//! - [`host`]: interfaces, namespaces, and the memory for arriving packets.
 
 pub mod capacity;
 mod carry;

@@ -11,35 +11,35 @@ use super::summary::{EndSummary, Summary, WaySummary};
 use super::truth::{self, Unwritten, Writer};
 use eigentime_bandwidth::BitRate;
 
-/// What can end a path before its time.
+/// Why a path has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// An end.
+    /// An error of an end.
     #[error(transparent)]
     End(#[from] Error),
-    /// The truth.
+    /// An error in writing the truth.
     #[error(transparent)]
     Truth(#[from] Unwritten),
-    /// What was asked of the system is impossible.
+    /// A request to the system is invalid.
     #[error(transparent)]
     Wish(#[from] sleeper::Error),
-    /// It cannot stay on the processor that was asked for.
+    /// It cannot be pinned to the requested processor.
     #[error("{0}")]
     Processor(String),
-    /// The path is to carry longer packets than an interface takes.
+    /// An interface does not accept packets of the requested length.
     #[error(
         "an MTU of {asked} is more than {end} takes, which is {takes}: ask for less, or \
          `ip link set dev {} mtu {asked}`", end.interface
     )]
     Mtu {
-        /// What was asked for.
+        /// The requested MTU.
         asked: u32,
-        /// The end that does not take it.
+        /// The end that does not accept it.
         end: End,
-        /// What it takes.
+        /// The MTU of that end.
         takes: u32,
     },
-    /// The queue has no room for a single packet.
+    /// The queue is shorter than a single packet.
     #[error(
         "a queue of {bytes} bytes has no room for a packet of {mtu}, which is the path's MTU: make \
          it longer (--queue)"
@@ -52,7 +52,7 @@ pub enum Failure {
     },
 }
 
-/// A path that is ready to carry.
+/// A path that is ready to run.
 #[derive(Debug)]
 pub struct Path {
     settings: Settings,
@@ -64,10 +64,10 @@ impl Path {
     /// Opens both ends.
     ///
     /// # Errors
-    /// If one is not to be had, or the truth cannot be written.
+    /// If one cannot be used, or the truth cannot be written.
     pub fn open(mut settings: Settings) -> Result<Self, Failure> {
         let [first, second] = &settings.ends;
-        // What comes from an end waits there for its way.
+        // What arrives at one end is held there until it is sent.
         let ports = [
             Port::open(first, settings.ways[0].under_way())?,
             Port::open(second, settings.ways[1].under_way())?,
@@ -88,11 +88,11 @@ impl Path {
         Ok(Self { settings, ports, writer })
     }
 
-    /// Carries until its time is over or it is told to stop. When it carries, it is told since when,
-    /// CLOCK_MONOTONIC in nanoseconds.
+    /// Runs until its time is over or it is told to stop. Once running, calls `ready` with its
+    /// start time on CLOCK_MONOTONIC in nanoseconds.
     ///
     /// # Errors
-    /// If an end goes away, or the truth is not written.
+    /// If an end goes away, or the truth cannot be written.
     pub fn run(mut self, stop: &AtomicBool, ready: impl FnOnce(i64)) -> Result<Summary, Failure> {
         let settings = &self.settings;
         let mut sleeper = asked(settings)?;
@@ -116,7 +116,7 @@ impl Path {
         ready(running.began_ns());
         let carried = running.carry(settings.duration, stop);
         let ran = running.end();
-        // What it was granted is given back before the file is waited for.
+        // Privileges are dropped before waiting for the file.
         drop(sleeper);
         if let Some(writer) = self.writer {
             let (punctuality, on_its_way) = (ran.punctuality, ran.on_its_way);
@@ -155,7 +155,7 @@ impl Path {
     }
 }
 
-/// What it runs with, for the calling thread.
+/// The requested privileges, for the calling thread.
 fn asked(settings: &Settings) -> Result<Sleeper, sleeper::Error> {
     let mut wishes = Sleeper::builder();
     if let Some(cpu) = settings.cpu {

@@ -1,6 +1,7 @@
 //! The queue of a bottleneck: first in, first out, at a known rate, with a limit.
 //!
-//! It is arithmetic, by a time that is told: the emulator tells it the host's, a simulation its own.
+//! It is pure arithmetic with time as an input: the emulator passes the host's time, a simulation
+//! its own.
 
 use super::capacity::Capacity;
 use eigentime_bandwidth::BitRate;
@@ -9,27 +10,27 @@ use eigentime_bandwidth::BitRate;
 #[derive(Clone, Debug)]
 pub struct Queue {
     capacity: Capacity,
-    /// How many bytes may wait.
+    /// The maximum number of waiting bytes.
     limit: u64,
-    /// When the last packet that was let in will have left, in nanoseconds.
+    /// When the last accepted packet will have left, in nanoseconds.
     free_at: f64,
 }
 
 impl Queue {
-    /// An empty one.
+    /// An empty queue.
     #[must_use]
     pub fn new(rate: BitRate, limit: u64) -> Self {
         Self::changing(Capacity::constant(rate), limit)
     }
 
-    /// An empty one before a link whose capacity changes.
+    /// An empty queue before a link whose capacity changes.
     #[must_use]
     pub fn changing(capacity: Capacity, limit: u64) -> Self {
         Self { capacity, limit, free_at: 0.0 }
     }
 
-    /// When a packet that comes now will have left, in nanoseconds; none if there is no room and it
-    /// is dropped. What comes later must not be told earlier.
+    /// When a packet arriving now will have left, in nanoseconds; none if there is no room and it
+    /// is dropped. Times must not decrease between calls.
     pub fn enter(&mut self, now_ns: f64, bytes: u32) -> Option<f64> {
         if self.waiting(now_ns) + f64::from(bytes) > self.limit as f64 {
             return None;
@@ -38,13 +39,13 @@ impl Queue {
         Some(self.free_at)
     }
 
-    /// How long a packet that comes now would wait, in nanoseconds.
+    /// How long a packet arriving now would wait, in nanoseconds.
     #[must_use]
     pub fn backlog_ns(&self, now_ns: f64) -> f64 {
         (self.free_at - now_ns).max(0.0)
     }
 
-    /// How many bytes have not left yet.
+    /// The number of bytes that have not left yet.
     #[must_use]
     pub fn waiting(&self, now_ns: f64) -> f64 {
         self.capacity.bytes(now_ns, self.free_at)
@@ -86,8 +87,8 @@ mod tests {
     }
 
     proptest! {
-        /// First in, first out, never faster than the link, never idle while something waits,
-        /// never more in it than its limit.
+        /// First in, first out, never faster than the link, never idle while something waits, and
+        /// never above its limit.
         #[test]
         fn a_queue_is_a_queue(
             packets in prop::collection::vec((0.0..50_000.0f64, 64u32..9000), 1..200),

@@ -1,4 +1,4 @@
-//! What a path is to be.
+//! The settings of a path.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use super::host::End;
 use super::way;
 
-/// What a path is to be, and how it is run.
+/// The settings of a path and of its emulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Between what.
+    /// Its ends.
     pub ends: [End; 2],
-    /// From the first end to the second, and back.
+    /// The directions: from the first end to the second, and back.
     pub ways: [way::Settings; 2],
-    /// For how long.
+    /// How long to run.
     pub duration: Duration,
-    /// Where its truth is written.
+    /// The file for its truth.
     pub truth: Option<PathBuf>,
-    /// How long each span of the truth is.
+    /// The length of each span of the truth.
     pub truth_every: Duration,
     /// The processor that it runs on.
     pub cpu: Option<usize>,
-    /// The real-time priority (SCHED_FIFO) that it has where that is allowed.
+    /// The real-time priority (SCHED_FIFO) to use if allowed.
     pub realtime: Option<u8>,
 }

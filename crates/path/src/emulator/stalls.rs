@@ -1,33 +1,33 @@
-//! What the emulator knows of its own lateness.
+//! The emulator's observation of its own lateness.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// From one look at the clock to the next: beyond this the loop was kept from its work. A packet
-/// takes some 5 µs, so it is not the work itself.
+/// The time between two clock readings above which the loop was kept from its work. A packet takes
+/// some 5 µs, so it is not the work itself.
 pub const STALL_NS: i64 = 50_000;
 
-/// The longest lateness that is told apart, a minute.
+/// The longest lateness that is resolved, a minute.
 const LATEST_NS: u64 = 60_000_000_000;
 
 /// A time in which the emulator did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// The last look at the clock before, CLOCK_MONOTONIC in nanoseconds.
+    /// The last clock reading before, on CLOCK_MONOTONIC in nanoseconds.
     pub from_ns: i64,
     /// The first one after.
     pub to_ns: i64,
 }
 
 impl Stall {
-    /// How long it was.
+    /// Its length.
     #[must_use]
     pub fn ns(&self) -> i64 {
         self.to_ns - self.from_ns
     }
 }
 
-/// Watches the loop.
+/// Watches the loop for stalls.
 #[derive(Debug)]
 pub struct Watch {
     last_ns: i64,
@@ -37,35 +37,35 @@ pub struct Watch {
     longest_ns: i64,
 }
 
-/// What came of it.
+/// The observed punctuality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Punctuality {
-    /// How late packets were given to the other end, in nanoseconds: half of them no more than this.
+    /// The median lateness of packets given to the other end, in nanoseconds.
     pub late_p50_ns: u64,
-    /// And 99 %.
+    /// The 99th percentile.
     pub late_p99_ns: u64,
-    /// And all.
+    /// The maximum.
     pub late_max_ns: u64,
-    /// How often the loop was kept from its work.
+    /// The number of stalls.
     pub stalls: u64,
-    /// For how long in all.
+    /// Their total length.
     pub stalled_ns: i64,
-    /// And at most.
+    /// The longest one.
     pub longest_stall_ns: i64,
 }
 
 impl Watch {
-    /// From now on.
+    /// A watch that starts now.
     ///
     /// # Panics
-    /// Never: the histogram's bounds are constants that it takes.
+    /// Never: the histogram's bounds are valid constants.
     #[must_use]
     pub fn new(now_ns: i64) -> Self {
         let late = Histogram::new_with_bounds(1, LATEST_NS, 2).expect("bounds that it takes");
         Self { last_ns: now_ns, late, stalls: 0, stalled_ns: 0, longest_ns: 0 }
     }
 
-    /// The loop looks at the clock.
+    /// Records a clock reading of the loop.
     pub fn look(&mut self, now_ns: i64) -> Option<Stall> {
         let stall = Stall { from_ns: self.last_ns, to_ns: now_ns };
         self.last_ns = now_ns;
@@ -78,17 +78,17 @@ impl Watch {
         Some(stall)
     }
 
-    /// The loop has slept because it wanted to, until this moment.
+    /// Records that the loop slept intentionally until this time.
     pub fn rested(&mut self, until_ns: i64) {
         self.last_ns = self.last_ns.max(until_ns);
     }
 
-    /// A packet was this late.
+    /// Records the lateness of a packet.
     pub fn late(&mut self, ns: u64) {
         self.late.saturating_record(ns.max(1));
     }
 
-    /// What has been seen so far.
+    /// The punctuality observed so far.
     #[must_use]
     pub fn punctuality(&self) -> Punctuality {
         Punctuality {

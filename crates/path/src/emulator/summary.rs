@@ -1,4 +1,4 @@
-//! What is told of a path at its end.
+//! The summary of a path at its end.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,52 +10,52 @@ use super::stalls::{Punctuality, STALL_NS};
 use super::truth::{Count, Flow};
 use eigentime_bandwidth::BitRate;
 
-/// What a path has carried, and how well.
+/// What a path has carried, and how punctually.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Between what.
+    /// Its ends.
     pub ends: [EndSummary; 2],
-    /// For how long it was up.
+    /// How long it was running, in seconds.
     pub seconds: f64,
-    /// From the first end to the second.
+    /// The direction from the first end to the second.
     pub forward: WaySummary,
-    /// And back.
+    /// The opposite direction.
     pub back: WaySummary,
-    /// How late it was.
+    /// The punctuality of the emulator.
     pub punctuality: Punctuality,
-    /// For how long it let others run, where that cost nothing.
+    /// How long it let others run, when that cost nothing.
     pub paused: Duration,
     /// Whether it ran with a real-time priority.
     pub is_realtime: bool,
-    /// What was asked of the system and not granted, and why.
+    /// The requests to the system that were not granted, with the reasons.
     pub not_granted: Vec<String>,
 }
 
-/// What one way has carried.
+/// The summary of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaySummary {
-    /// All of it.
+    /// The total traffic.
     pub flow: Flow,
-    /// What was still on its way.
+    /// What was still under way.
     pub on_its_way: Count,
-    /// What came through, on average.
+    /// The average rate of what came through.
     pub sent_per_second: BitRate,
 }
 
-/// What became of an end.
+/// The summary of an end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EndSummary {
-    /// Which.
+    /// The end.
     pub end: End,
-    /// What was switched off, and is on again.
+    /// The offloads that were disabled, and are enabled again.
     pub switched_off: Vec<Offload>,
-    /// Packets that the interface dropped after the path had given them to it: the receiving host was
-    /// too slow. None if the interface does not tell any more.
+    /// Packets that the interface dropped after the path had given them to it: the receiving host
+    /// was too slow. None if the interface no longer reports it.
     pub dropped: Option<u64>,
 }
 
 impl Summary {
-    /// What the host has done to packets, and not the path: none of it should be.
+    /// Effects of the host rather than the path on packets; there should be none.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();

@@ -1,4 +1,4 @@
-//! One way of the path: what becomes of a packet that comes at a moment. Pure arithmetic.
+//! One direction of the path: the fate of a packet that arrives at a given time. Pure arithmetic.
 
 use std::time::Duration;
 
@@ -10,33 +10,33 @@ use super::queue::Queue;
 use super::truth::Flow;
 use eigentime_bandwidth::BitRate;
 
-/// How one way of the path is to be.
+/// The settings of one direction of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// What it carries at first.
+    /// The initial capacity.
     pub capacity: BitRate,
-    /// And from when on how much.
+    /// The changes of the capacity, with their times.
     pub changes: Vec<(Duration, BitRate)>,
-    /// How much may wait for it.
+    /// The limit of the queue.
     pub queue: Limit,
-    /// How long it takes, besides the queue.
+    /// The delay, in addition to the queue.
     pub delay: Duration,
-    /// What share of the packets is lost behind the queue.
+    /// The share of packets lost after the queue.
     pub loss: f64,
-    /// What share comes late and is overtaken.
+    /// The share of packets delayed and overtaken.
     pub reorder: f64,
-    /// By how much.
+    /// Their additional delay.
     pub reorder_by: Duration,
-    /// The longest IP packet that it carries, if that is not as long as the interfaces take.
+    /// The longest IP packet that it carries, if shorter than the interfaces accept.
     pub mtu: Option<u32>,
-    /// What else uses it.
+    /// The cross traffic.
     pub cross: Option<Traffic>,
-    /// Where chance begins.
+    /// The random seed.
     pub seed: u64,
 }
 
 impl Settings {
-    /// How many bytes may be under way, in the queue and behind it, at most.
+    /// The maximum number of bytes under way, in the queue and after it.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         let rates = self.changes.iter().map(|(_, rate)| rate.bits());
@@ -46,18 +46,18 @@ impl Settings {
     }
 }
 
-/// How much may wait in a queue.
+/// The limit of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// What the first capacity carries in so much time.
+    /// What the initial capacity carries in this time.
     Time(Duration),
 }
 
 impl Limit {
-    /// In bytes.
+    /// The limit in bytes.
     #[must_use]
     pub fn bytes(self, capacity: BitRate) -> u64 {
         match self {
@@ -67,16 +67,16 @@ impl Limit {
     }
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// It is to be at the other end then, in nanoseconds.
+    /// It is due at the other end at this time, in nanoseconds.
     Due(f64),
     /// It is dropped.
     Dropped,
 }
 
-/// One way of the path. Times are nanoseconds since the path began, and never go back.
+/// One direction of the path. Times are nanoseconds since the path began, and never go back.
 #[derive(Debug)]
 pub struct Way {
     queue: Queue,
@@ -87,14 +87,14 @@ pub struct Way {
     reorder: f64,
     reorder_by_ns: f64,
     mtu: u32,
-    /// The last moment that was told.
+    /// The latest time passed to it.
     last_ns: f64,
-    /// What has happened since the span began.
+    /// The events since the span began.
     flow: Flow,
 }
 
 impl Way {
-    /// One on which nothing is under way.
+    /// A direction with nothing under way.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let first = Capacity::constant(settings.capacity);
@@ -118,8 +118,8 @@ impl Way {
         }
     }
 
-    /// A packet comes. One that is told too late, because it was stamped on another processor,
-    /// comes with the last one.
+    /// Handles an arriving packet. One passed too late, because it was timestamped on another
+    /// processor, arrives together with the last one.
     pub fn meet(&mut self, at_ns: f64, bytes: u32) -> Fate {
         self.advance(at_ns);
         self.flow.arrived.add(bytes);
@@ -140,7 +140,7 @@ impl Way {
         Fate::Due(left + self.delay_ns + more)
     }
 
-    /// All cross traffic comes that comes until then.
+    /// Adds all cross traffic that arrives by then.
     pub fn advance(&mut self, until_ns: f64) {
         self.last_ns = self.last_ns.max(until_ns);
         let Some(cross) = &mut self.cross else { return };
@@ -152,23 +152,23 @@ impl Way {
         }
     }
 
-    /// A packet has been given to the other end, so late.
+    /// Records a packet given to the other end, and its lateness.
     pub fn sent(&mut self, bytes: u32, late_ns: u64) {
         self.flow.sent.add(bytes);
         self.flow.latest_ns = self.flow.latest_ns.max(late_ns);
     }
 
-    /// The other end's kernel did not take a packet.
+    /// Records a packet that the other end's kernel did not accept.
     pub fn refused(&mut self, bytes: u32) {
         self.flow.refused.add(bytes);
     }
 
-    /// Packets came for which the host had no room: the emulator has never seen them.
+    /// Records packets for which the host had no room: the emulator has never seen them.
     pub fn missed(&mut self, packets: u64) {
         self.flow.missed += packets;
     }
 
-    /// What has happened from one moment to the other, the last one that was told.
+    /// The events from one time to the other, which must be the latest.
     pub fn close(&mut self, from_ns: f64, to_ns: f64) -> Flow {
         self.advance(to_ns);
         let carries = self.queue.capacity().bytes(from_ns, to_ns);
@@ -177,7 +177,7 @@ impl Way {
         Flow { capacity, waiting, ..std::mem::take(&mut self.flow) }
     }
 
-    /// The least time that a packet takes which comes now, in nanoseconds.
+    /// The minimum transit time of a packet that arrives now, in nanoseconds.
     #[must_use]
     pub fn least_ns(&self) -> f64 {
         self.delay_ns
@@ -239,7 +239,7 @@ mod tests {
         assert!((1610..1990).contains(&late), "{late}");
     }
 
-    /// The fluid model: of a queue that is full, each gets by what it offers.
+    /// The fluid model: each gets a share of a full queue in proportion to what it offers.
     #[test]
     fn cross_traffic_takes_its_share() {
         let cross: Traffic = "cbr:100M".parse().unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     proptest! {
-        /// What comes is on its way, dropped or lost, and no byte is forgotten.
+        /// Every arrival is under way, dropped or lost, and no byte is forgotten.
         #[test]
         fn nothing_is_forgotten(
             packets in prop::collection::vec((0.0..100_000.0f64, 64u32..2000), 1..300),

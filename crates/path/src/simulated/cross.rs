@@ -1,49 +1,49 @@
-//! Cross traffic: when its packets come, and how much came in any span of time.
+//! Cross traffic: when its packets arrive, and how much arrived in any span of time.
 
 use std::collections::BinaryHeap;
 use std::iter::Peekable;
 
 use eigentime_bandwidth::BitRate;
 
-/// How cross traffic comes.
+/// The arrival pattern of cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cross {
     /// At even gaps.
     Even,
-    /// At gaps of an exponential distribution.
+    /// At exponentially distributed gaps.
     Poisson,
-    /// Every millisecond as much at once as is due, as iperf3 does by its timer.
+    /// Every millisecond everything due at once, as iperf3 does with its timer.
     Bursts,
-    /// From [`SOURCES`] that send at even gaps for a while and then are silent for a while, both
-    /// of Pareto distributions: how much comes differs at every scale of time.
+    /// From [`SOURCES`] that alternate between sending at even gaps and silence, for Pareto
+    /// distributed times: the rate varies at every time scale.
     OnOff,
 }
 
-/// All kinds.
+/// All patterns.
 pub const KINDS: [Cross; 4] = [Cross::Even, Cross::Poisson, Cross::Bursts, Cross::OnOff];
 
 /// From burst to burst: iperf3's `--pacing-timer`, 1 ms.
 const BURST_NS: f64 = 1e6;
 
-/// How many sources go on and off.
+/// The number of on-off sources.
 pub const SOURCES: u32 = 10;
 
-/// The shape of the distributions of times on and off: 1.5, of infinite variance, as found of
-/// sources on Ethernet (Willinger et al. 1997).
+/// The shape of the distributions of on and off times: 1.5, of infinite variance, as found for
+/// Ethernet sources (Willinger et al. 1997).
 const SHAPE: f64 = 1.5;
 
-/// The shortest time on or off, in nanoseconds; three times as long on the average, at that shape.
+/// The shortest on or off time, in nanoseconds; the mean is three times as long at that shape.
 const SHORTEST_NS: f64 = 2e6;
 
-/// The bins in which what came is counted, in nanoseconds.
+/// The bins in which arrivals are counted, in nanoseconds.
 const BIN_NS: f64 = 1e6;
 
-/// A packet to come, in the order of time, the earliest the greatest.
+/// A future packet, ordered by time, the earliest being the greatest.
 #[derive(Clone, Copy, Debug)]
 struct Next {
     at: f64,
     source: u32,
-    /// Until when the source goes on sending.
+    /// When the source stops sending.
     on_until: f64,
 }
 
@@ -64,7 +64,7 @@ impl Ord for Next {
     }
 }
 
-/// A stream of packets, and the count of what has come.
+/// A stream of packets, and the count of arrivals.
 #[derive(Debug)]
 pub(super) struct Stream {
     rate: BitRate,
@@ -72,7 +72,7 @@ pub(super) struct Stream {
     bytes: u32,
     random: fastrand::Rng,
     next: BinaryHeap<Next>,
-    /// Packets whose times are given: when each comes, in nanoseconds, and its bytes.
+    /// Packets with given times: when each arrives, in nanoseconds, and its bytes.
     replayed: Peekable<std::vec::IntoIter<(f64, u32)>>,
     /// Bytes in each bin of [`BIN_NS`].
     came: Vec<f64>,
@@ -92,7 +92,7 @@ impl Stream {
         if rate > BitRate::ZERO {
             let sources = if kind == Cross::OnOff { SOURCES } else { 1 };
             for source in 0..sources {
-                // Each in the midst of something.
+                // Each in the middle of a gap or time.
                 let at = stream.random.f64() * stream.longest_gap_ns();
                 let on_until = match kind {
                     Cross::OnOff if stream.random.bool() => at,
@@ -105,7 +105,7 @@ impl Stream {
         stream
     }
 
-    /// Of packets whose times are given, in the order of time.
+    /// A stream of packets with given times, in order.
     pub(super) fn replaying(packets: Vec<(f64, u32)>) -> Self {
         let replayed = packets.into_iter().peekable();
         Self { replayed, ..Self::new(BitRate::ZERO, Cross::Even, 0, 0) }
@@ -119,7 +119,7 @@ impl Stream {
         self.came[bin] += bytes;
     }
 
-    /// Tells each packet that comes until then, and when, in the order of time.
+    /// Passes each packet that arrives by then, with its time, in order.
     pub(super) fn until(&mut self, until_ns: f64, mut enter: impl FnMut(f64, u32)) {
         while let Some((at, bytes)) = self.replayed.next_if(|(at, _)| *at <= until_ns) {
             self.count(at, bytes.into());
@@ -137,7 +137,7 @@ impl Stream {
         }
     }
 
-    /// How many bytes came between two times, in nanoseconds.
+    /// The number of bytes that arrived between two times, in nanoseconds.
     pub(super) fn bytes_between(&self, from_ns: f64, to_ns: f64) -> f64 {
         let part = |(bin, bytes): (usize, &f64)| {
             let begin = bin as f64 * BIN_NS;
@@ -147,7 +147,7 @@ impl Stream {
         self.came.iter().enumerate().map(part).sum()
     }
 
-    /// How many packets a burst has: as many as were due since the one before, on the whole.
+    /// The number of packets in a burst: on average as many as were due since the one before.
     fn packets_at_once(&self, at: f64) -> u32 {
         if self.kind != Cross::Bursts {
             return 1;

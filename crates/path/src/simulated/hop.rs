@@ -1,17 +1,17 @@
-//! A bottleneck: a queue and what else goes through it.
+//! A bottleneck: a queue and its cross traffic.
 
 use crate::emulator::queue::Queue;
 use eigentime_bandwidth::BitRate;
 
 use super::cross::Stream;
 
-/// The queues that a bottleneck can have.
+/// The kinds of queues of a bottleneck.
 #[derive(Clone, Debug)]
 enum Server {
     /// A link.
     Link(Queue),
-    /// A token bucket, as tbf: a burst passes at the rate of the link beneath, and then it is the
-    /// rate.
+    /// A token bucket, as tbf: a burst passes at the rate of the underlying link, and then the
+    /// bucket's rate applies.
     Bucket { link: Queue, rate: BitRate, burst: f64, full_at: f64, limit: u64 },
 }
 
@@ -20,7 +20,7 @@ impl Server {
         match self {
             Self::Link(queue) => queue.enter(now_ns, bytes),
             Self::Bucket { link, rate, burst, full_at, limit } => {
-                // The time at which the bucket would be full again moves on by each packet.
+                // Each packet advances the time at which the bucket would be full again.
                 let full = full_at.max(now_ns) + rate.ns_of(bytes.into());
                 let ready = (full - rate.ns_of(*burst)).max(now_ns);
                 if (ready - now_ns) / rate.ns_of(1.0) > *limit as f64 {
@@ -33,16 +33,16 @@ impl Server {
     }
 }
 
-/// A bottleneck with cross traffic of its own, that joins before it and leaves behind it.
+/// A bottleneck with its own cross traffic, which joins before it and leaves after it.
 #[derive(Debug)]
 pub(super) struct Hop {
     server: Server,
     rate: BitRate,
     limit: u64,
     pub(super) cross: Stream,
-    /// When it is to have another rate, in nanoseconds.
+    /// When its rate changes, in nanoseconds, and to what.
     change: Option<(f64, BitRate)>,
-    /// The rates it has had, and until when.
+    /// Its previous rates, and until when each applied.
     past: Vec<(f64, BitRate)>,
 }
 
@@ -71,13 +71,13 @@ impl Hop {
         self.change = Some((at_ns, rate));
     }
 
-    /// When a packet that comes now will have left, after all that came before it.
+    /// When a packet arriving now will have left, after all that arrived before it.
     pub(super) fn enter(&mut self, now_ns: f64, bytes: u32) -> Option<f64> {
         self.until(now_ns);
         self.server.enter(now_ns, bytes)
     }
 
-    /// All of the cross traffic that comes until then.
+    /// Adds all cross traffic that arrives by then.
     pub(super) fn until(&mut self, until_ns: f64) {
         if let Some((at, rate)) = self.change.filter(|(at, _)| *at <= until_ns) {
             self.change = None;
@@ -98,7 +98,7 @@ impl Hop {
         });
     }
 
-    /// What it could still have carried between two times, on the average.
+    /// What it could still have carried between two times, on average.
     pub(super) fn available(&self, from_ns: f64, to_ns: f64) -> BitRate {
         let mut carried = 0.0;
         let mut begin = from_ns;

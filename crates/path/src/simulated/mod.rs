@@ -1,5 +1,5 @@
-//! A path that is an arithmetic: bottlenecks with cross traffic and hosts with faults, whose truth
-//! is known, for tests of methods.
+//! A simulated path for tests of methods: bottlenecks with cross traffic and imperfect hosts, whose
+//! truth is known.
 
 mod cross;
 mod hop;
@@ -20,16 +20,16 @@ use cross::Stream;
 use hop::Hop;
 use hosts::{Hosts, Stalls};
 
-/// One or several bottlenecks, what else goes over them, and two hosts.
+/// One or several bottlenecks with cross traffic, and two hosts.
 #[derive(Debug)]
 pub struct Simulated {
     hops: Vec<Hop>,
     hosts: Hosts,
-    /// What part of the packets is lost behind the bottlenecks.
+    /// The share of packets lost after the bottlenecks.
     loss: f64,
-    /// What part of them is overtaken, and by how much they come later.
+    /// The share of packets overtaken, and their additional delay.
     overtaken: (f64, f64),
-    /// One way, besides the queues.
+    /// The one-way delay, in addition to the queues.
     delay_ns: f64,
     random: fastrand::Rng,
     now_ns: f64,
@@ -37,8 +37,8 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// A path of this capacity with this cross traffic, of packets of 1500 bytes, and room for
-    /// what the capacity carries in 100 ms.
+    /// A path of this capacity with this cross traffic, of packets of 1500 bytes, and room for what
+    /// the capacity carries in 100 ms.
     #[must_use]
     pub fn new(capacity: BitRate, cross: BitRate, kind: Cross, seed: u64) -> Self {
         let bounds = Bounds {
@@ -62,50 +62,49 @@ impl Simulated {
         }
     }
 
-    /// With other bounds.
+    /// With other limits.
     #[must_use]
     pub fn within(mut self, bounds: Bounds) -> Self {
         self.bounds = bounds;
         self
     }
 
-    /// With stamps that are off by up to so much.
+    /// With timestamp errors of up to this much.
     #[must_use]
     pub fn jittered(mut self, ns: f64) -> Self {
         self.hosts.jitter_ns = ns;
         self
     }
 
-    /// With cross traffic of packets that come at given times, in nanoseconds and in order, of so
-    /// many bytes each.
+    /// With cross traffic of packets with given times, in nanoseconds and in order, and bytes.
     #[must_use]
     pub fn replaying(mut self, packets: Vec<(f64, u32)>) -> Self {
         self.hops[0].cross = Stream::replaying(packets);
         self
     }
 
-    /// With so long a way, in each direction.
+    /// With this one-way delay, in each direction.
     #[must_use]
     pub fn delayed(mut self, one_way: Duration) -> Self {
         self.delay_ns = one_way.as_nanos() as f64;
         self
     }
 
-    /// With room for so many bytes before the bottleneck.
+    /// With room for this many bytes before the bottleneck.
     #[must_use]
     pub fn buffered(mut self, bytes: u64) -> Self {
         self.hops[0].limit_to(bytes);
         self
     }
 
-    /// With a bottleneck that is a token bucket of so many bytes, before a link of that rate.
+    /// With a bottleneck that is a token bucket of this many bytes, before a link of that rate.
     #[must_use]
     pub fn shaped(mut self, burst: u32, link: BitRate) -> Self {
         self.hops[0].shape(burst, link);
         self
     }
 
-    /// With another bottleneck behind, and cross traffic through that one.
+    /// With another bottleneck behind, with its own cross traffic.
     #[must_use]
     pub fn then(mut self, capacity: BitRate, cross: BitRate, kind: Cross) -> Self {
         let limit = capacity.bytes_in(Duration::from_millis(100)) as u64;
@@ -128,46 +127,47 @@ impl Simulated {
         self
     }
 
-    /// With this part of the packets overtaken by those that are sent up to so much later.
+    /// With this part of the packets overtaken by those sent up to this much later.
     #[must_use]
     pub fn reordering(mut self, part: f64, by: Duration) -> Self {
         self.overtaken = (part, by.as_nanos() as f64);
         self
     }
 
-    /// With a sender that does no more than this rate, at the longest packets.
+    /// With a sender limited to this rate, for the longest packets.
     #[must_use]
     pub fn sending_at_most(mut self, rate: BitRate) -> Self {
         self.hosts.shortest_gap_ns = rate.ns_of(self.bounds.bytes.into());
         self
     }
 
-    /// With a receiver that takes no more than this rate, and has room for so many bytes.
+    /// With a receiver limited to this rate, and with room for this many bytes.
     #[must_use]
     pub fn receiving_at_most(mut self, rate: BitRate, room: u64) -> Self {
         self.hosts.socket = Some(Queue::new(rate, room));
         self
     }
 
-    /// With a sender that is kept from its processor about that often, for so long.
+    /// With a sender preempted about that often, for this long.
     #[must_use]
     pub fn sender_stalling(mut self, every: Duration, lasting: Duration) -> Self {
         self.hosts.sender_stalls = Some(self.stalls(every, lasting));
         self
     }
 
-    /// With a receiver that stamps nothing about that often, for so long, and then all at once.
+    /// With a receiver that timestamps nothing about that often, for this long, and then everything
+    /// at once.
     #[must_use]
     pub fn receiver_stalling(mut self, every: Duration, lasting: Duration) -> Self {
         self.hosts.receiver_stalls = Some(self.stalls(every, lasting));
         self
     }
 
-    /// The available bandwidth between two times since the beginning, as it came to be: of the
-    /// bottleneck that had least to spare, what the cross traffic has left.
+    /// The actual available bandwidth between two times since the beginning: what the cross traffic
+    /// has left of the tightest bottleneck.
     #[must_use]
     pub fn available(&self, from: Duration, to: Duration) -> BitRate {
-        // Of a moment, what it is then.
+        // An empty interval stands for its moment.
         let (from, to) = (from.as_nanos() as f64, to.as_nanos() as f64);
         let to = to.max(from + 1.0);
         let each = self.hops.iter().map(|hop| hop.available(from, to).bits());
@@ -185,12 +185,12 @@ impl Simulated {
         }
     }
 
-    /// When a packet that is sent now has passed all bottlenecks; none if one had no room.
+    /// When a packet sent now has passed all bottlenecks; none if one had no room.
     fn through(&mut self, at: f64, bytes: u32) -> Option<f64> {
         self.hops.iter_mut().try_fold(at, |at, hop| hop.enter(at, bytes))
     }
 
-    /// On the way from the last bottleneck to the receiver.
+    /// The arrival of a packet that left the last bottleneck.
     fn arrives(&mut self, left: f64) -> Option<f64> {
         if self.loss > 0.0 && self.random.f64() < self.loss {
             return None;
@@ -229,7 +229,7 @@ impl Path for Simulated {
                 None => host.overflowed += 1,
             }
         }
-        // The answer takes its way back after the last that came, or was to come.
+        // The answer returns after the last arrival, actual or expected.
         let end = arrived.last().map_or(last + self.delay_ns, |it| it.at_ns as f64);
         self.now_ns = end.max(last) + self.delay_ns;
         self.hops_until_now();
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_comes_through_is_what_a_queue_lets_through() {
-        // Received = C R / (R + X) above A, all of it below.
+        // Received = C R / (R + X) above A, everything below.
         for kind in KINDS {
             let new = || Simulated::new(BitRate::mega(1000.0), BitRate::mega(500.0), kind, 3);
             assert!((received(&mut new(), 300.0, 20_000) / 300.0 - 1.0).abs() < 0.02, "{kind:?}");
@@ -303,7 +303,7 @@ mod tests {
         let mut path = path.shaped(30_000, BitRate::mega(1000.0));
         let trace = path.send(&train(1000.0, 220)).unwrap();
         let gap = |at: usize| trace.arrived[at + 1].at_ns - trace.arrived[at].at_ns;
-        // 1500 bytes take 12 µs on the link and 120 µs of tokens, of which some came meanwhile.
+        // 1500 bytes take 12 µs on the link and 120 µs of tokens, some of which accrued meanwhile.
         assert!((11_999..=12_001).contains(&gap(5)), "{}", gap(5));
         assert!((119_999..=120_001).contains(&gap(100)), "{}", gap(100));
     }

@@ -1,24 +1,24 @@
-//! Cross traffic as lists of packet times: models that no constant of a method was chosen by, to judge
-//! methods on.
+//! Cross traffic as lists of packet times: models that were not used to tune any method, to
+//! evaluate methods on.
 
 use std::f64::consts::TAU;
 use std::time::Duration;
 
 use eigentime_bandwidth::BitRate;
 
-/// How cross traffic of others comes.
+/// The patterns of such cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timings {
-    /// As iperf3 sends UDP: by a timer of 1 ms that is late, at times by milliseconds; then all that
-    /// is due, a packet every 4 µs.
+    /// As iperf3 sends UDP: with a timer of 1 ms that is late, at times by milliseconds; then
+    /// everything due, a packet every 4 µs.
     Iperf3,
-    /// In batches of 1 to some dozens of packets of 64, 576 and 1500 bytes, the batches Poisson.
+    /// In batches of 1 to some dozens of packets of 64, 576 and 1500 bytes, with Poisson arrivals.
     Batches,
-    /// From [`MARKOV_SOURCES`] that send and are silent for times of exponential distributions.
+    /// From [`MARKOV_SOURCES`] with exponentially distributed on and off times.
     Markov,
     /// From [`VIDEO_STREAMS`] of video: 60 frames a second, of lognormal sizes.
     Video,
-    /// From [`FLOWS`] that send a window each round-trip time, which grows and is halved as of TCP
+    /// From [`FLOWS`] that send a window each round-trip time, which grows and is halved as in TCP
     /// Reno.
     Windows,
 }
@@ -27,45 +27,46 @@ pub enum Timings {
 pub const TIMINGS: [Timings; 5] =
     [Timings::Iperf3, Timings::Batches, Timings::Markov, Timings::Video, Timings::Windows];
 
-/// How many sources [`Timings::Markov`] has, and how long they send and are silent on the average.
+/// The number of sources of [`Timings::Markov`], and their mean on and off times.
 pub const MARKOV_SOURCES: u32 = 8;
 const MARKOV_NS: f64 = 10e6;
 
-/// How many streams [`Timings::Video`] has, how often a frame comes, and how far the sizes differ: the
+/// The number of streams of [`Timings::Video`], the frame interval, and the spread of sizes: the
 /// standard deviation of the logarithm.
 pub const VIDEO_STREAMS: u32 = 3;
 const FRAME_NS: f64 = 1e9 / 60.0;
 const FRAME_DEVIATION: f64 = 0.4;
 
-/// What part of the time to the next frame a frame is sent in.
+/// The part of the frame interval in which a frame is sent.
 const FRAME_PART: f64 = 0.25;
 
-/// How many flows [`Timings::Windows`] has, and their shortest round-trip time; each next one's is
-/// longer by a half.
+/// The number of flows of [`Timings::Windows`], and their shortest round-trip time; each next one's
+/// is longer by a half.
 pub const FLOWS: u32 = 4;
 const ROUND_TRIP_NS: f64 = 15e6;
 
-/// What part of a round-trip time a window is sent in, and in how many of them it is doubled.
+/// The part of a round-trip time in which a window is sent, and the number of them in which it
+/// doubles.
 const WINDOW_PART: f64 = 0.4;
 const ROUNDS: f64 = 20.0;
 
-/// [`Timings::Iperf3`]: its timer, how late it is on the average, how often it is very late and by how
-/// much at most, and the time from packet to packet.
+/// [`Timings::Iperf3`]: its timer, its mean lateness, how often it is very late and by how much at
+/// most, and the gap between packets.
 const TIMER_NS: f64 = 1e6;
 const LATE_NS: f64 = 60e3;
 const VERY_LATE_PART: f64 = 0.005;
 const VERY_LATE_NS: f64 = 4e6;
 const SENDING_NS: f64 = 4e3;
 
-/// [`Timings::Batches`]: packets in a batch on the average, and their sizes.
+/// [`Timings::Batches`]: the mean number of packets in a batch, and their sizes.
 const BATCH: f64 = 8.0;
 const SIZES: [u32; 4] = [64, 576, 1500, 1500];
 
-/// The bytes of all other packets.
+/// The size of all other packets in bytes.
 const BYTES: u32 = 1500;
 
 impl Timings {
-    /// The packets of so long a time, in order: nanoseconds and bytes.
+    /// The packets of this length of time, in order: nanoseconds and bytes.
     #[must_use]
     pub fn packets(self, rate: BitRate, lasting: Duration, seed: u64) -> Vec<(f64, u32)> {
         let until_ns = lasting.as_nanos() as f64;
@@ -94,18 +95,18 @@ impl Made {
         -mean * (1.0 - self.random.f64()).ln()
     }
 
-    /// Of the normal distribution (Box and Muller 1958).
+    /// A normally distributed number (Box and Muller 1958).
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.random.f64()).ln()).sqrt();
         radius * (TAU * self.random.f64()).cos()
     }
 
-    /// So many packets from then on, at even gaps.
+    /// Adds this many packets from then on, at even gaps.
     fn evenly(&mut self, from_ns: f64, gap_ns: f64, many: u64) {
         self.packets.extend((0..many).map(|at| (from_ns + gap_ns * at as f64, BYTES)));
     }
 
-    /// A number whose mean is that, and which is one of the two integers next to it.
+    /// Rounds a number randomly to one of its two neighbouring integers, preserving the mean.
     fn whole(&mut self, number: f64) -> u64 {
         number.floor() as u64 + u64::from(self.random.f64() < number.fract())
     }

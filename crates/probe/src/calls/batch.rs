@@ -1,4 +1,4 @@
-//! The loop, and how its time is taken.
+//! The timed loop.
 
 use std::hint::black_box;
 
@@ -8,49 +8,49 @@ use rustix::io::Errno;
 use crate::setting::Breaks;
 use crate::ticks;
 
-/// What is called many times.
+/// A call that is made many times.
 ///
-/// It gives what the system call gives: a negative error number, or what is not negative.
+/// It returns the system call's result: a negative error number, or a non-negative value.
 pub trait Call {
-    /// How many at most are timed in one go, after what they need was prepared, and before it is
-    /// undone: neither is timed.
+    /// The maximum number of calls timed at once, after their preparation and before their cleanup,
+    /// which are not timed.
     const CHUNK: usize = REPEATED;
-    /// Whether it sleeps: what the loop costs is not subtracted then.
+    /// Whether it sleeps: then the cost of the loop is not subtracted.
     const IS_SLEEP: bool = false;
 
-    /// Prepares so many calls.
+    /// Prepares this many calls.
     fn prepare(&mut self, _count: usize) -> Result<(), Errno> {
         Ok(())
     }
 
-    /// Makes one: which of those that were prepared, from 0. Without any, it makes a call that
-    /// does not matter.
+    /// Makes one of the prepared calls, counted from 0. Without preparation, it makes a harmless
+    /// call.
     fn call(&mut self, at: usize) -> isize;
 
-    /// Undoes so many.
+    /// Undoes this many calls.
     fn undo(&mut self, _count: usize) -> Result<(), Errno> {
         Ok(())
     }
 }
 
-/// How many calls are timed in one go where nothing has to be prepared: the two readings of the
-/// counter around them are nothing beside these, and a real-time probe can rest often enough.
+/// The number of calls timed at once if nothing has to be prepared: the two counter readings around
+/// them are negligible, and a real-time probe can still take breaks often enough.
 pub const REPEATED: usize = 100_000;
-/// How many times the bare loop is timed; the median counts.
+/// How many times the bare loop is timed; the median is used.
 const BARE: usize = 101;
 
-/// A call whose type is forgotten, with its loop.
+/// A type-erased call with its loop.
 pub trait Bench {
-    /// Makes so many calls: what they took, in ticks, without what was prepared and undone.
+    /// Makes this many calls and returns their time in ticks, without preparation and cleanup.
     ///
     /// # Errors
-    /// What the kernel refuses one of them with.
+    /// The kernel's error for one of them.
     fn record(&mut self, calls: u64) -> Result<u64, Errno>;
 
-    /// What the loop takes without the calls, in nanoseconds a call, in a record of so many.
+    /// The time of the loop without the calls, in nanoseconds per call, for a record of this size.
     fn bare(&self, calls: u64) -> f64;
 
-    /// Makes one call, for which nothing is prepared.
+    /// Makes one call without preparation.
     fn once(&mut self) -> isize;
 
     /// [`Call::CHUNK`].
@@ -106,7 +106,7 @@ fn chunk_of<C: Call>(left: u64) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(C::CHUNK)
 }
 
-/// Makes calls: what they took, in ticks, and the least of what they gave.
+/// Makes calls and returns their time in ticks, and the smallest result.
 #[inline(never)]
 fn chunk<C: Call>(call: &mut C, count: usize) -> (u64, isize) {
     let mut worst = 0;
@@ -117,7 +117,7 @@ fn chunk<C: Call>(call: &mut C, count: usize) -> (u64, isize) {
     (ticks::end().wrapping_sub(before), worst)
 }
 
-/// The call that is none.
+/// An empty call.
 struct Nothing;
 
 impl Call for Nothing {
@@ -127,7 +127,7 @@ impl Call for Nothing {
     }
 }
 
-/// A call that can be made again and again.
+/// A call that can be repeated without preparation.
 pub struct Repeated<F>(pub F);
 
 impl<F: FnMut() -> isize> Call for Repeated<F> {
@@ -154,7 +154,7 @@ impl<F: FnMut() -> isize> Call for Sleep<F> {
 mod tests {
     use super::*;
 
-    /// Keeps count, and fails at one call.
+    /// Counts calls, and fails at one of them.
     #[derive(Default)]
     struct Counting {
         prepared: Vec<usize>,
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_short_record_has_the_reading_of_the_counter_in_its_loop() {
         let call = Repeated(|| 0);
-        // The least of some: others may have the processor meanwhile.
+        // The minimum of several: other threads may use the processor meanwhile.
         let least = |calls| (0..50).map(|_| call.bare(calls)).min_by(f64::total_cmp).unwrap();
         assert!(least(1) > least(100_000));
     }

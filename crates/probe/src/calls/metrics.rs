@@ -1,8 +1,7 @@
-//! What is called: how each metric of `eigentime_probe::metrics` is measured, in the same order.
+//! How each metric of `eigentime_probe::metrics` is measured, in the same order.
 //!
-//! What a name does not say, the row does: raw ones execute the system call's instruction
-//! themselves, as `syscall(2)` does; those of the vDSO call its function where it is, without
-//! the C library.
+//! Unless the name says otherwise, raw calls execute the system call instruction directly, as
+//! `syscall(2)` does; vDSO calls use its function directly, without the C library.
 
 use std::ffi::c_long;
 use std::mem::MaybeUninit;
@@ -19,17 +18,17 @@ use super::batch::{Bench, Call, Repeated, Sleep};
 use super::refusal;
 use super::timers::{Creating, CreatingDescriptors, Deleting, Timer, TimerDescriptor};
 
-/// What is called.
+/// A measured call.
 pub struct Metric {
     /// Its name in the records.
     pub name: &'static str,
-    /// The system call that it is, or that its vDSO function falls back to.
+    /// Its system call, or that to which its vDSO function falls back.
     pub number: c_long,
-    /// Makes what it needs, or says what is missing.
+    /// Creates what it needs, or reports what is missing.
     pub prepare: fn() -> Result<Box<dyn Bench>, String>,
 }
 
-/// How long the paper sleeps: 100 ms.
+/// The sleep of the paper: 100 ms.
 static SLEEP: timespec = timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 type Prepared = Result<Box<dyn Bench>, String>;
@@ -38,21 +37,21 @@ const fn call(name: &'static str, number: c_long, prepare: fn() -> Prepared) -> 
     Metric { name, number, prepare }
 }
 
-/// All of them.
+/// All metrics.
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
     call("clock_nanosleep", libc::SYS_clock_nanosleep, || boxed(Sleep(clock_nanosleep))),
     call("nanosleep", libc::SYS_nanosleep, || boxed(Sleep(nanosleep))),
-    // Table III does not call it a vDSO one, and its 130 ns are those of a system call.
+    // Table III does not list it as a vDSO call, and its 130 ns are those of a system call.
     call("clock_getres", libc::SYS_clock_getres, || boxed(Repeated(|| clock_getres(CLOCK_MONOTONIC)))),
     call("clock_gettime_boottime", libc::SYS_clock_gettime, raw_clock::<CLOCK_BOOTTIME>),
     call("clock_gettime_monotonic", libc::SYS_clock_gettime, raw_clock::<CLOCK_MONOTONIC>),
     call("gettimeofday", libc::SYS_gettimeofday, || boxed(Repeated(gettimeofday))),
     call("timer_create", libc::SYS_timer_create, || boxed(Creating::new())),
-    // Arms a timer that is armed, or stopped before the first time: in 31 years.
+    // Arms a timer that is armed, or disarmed the first time, to expire in 31 years.
     call("timer_settime", libc::SYS_timer_settime, || timer(Timer::settime)),
     call("timer_delete", libc::SYS_timer_delete, || boxed(Deleting::new())),
-    // Of a timer that has never expired.
+    // For a timer that has never expired.
     call("timer_getoverrun", libc::SYS_timer_getoverrun, || timer(Timer::getoverrun)),
     call("timerfd_create", libc::SYS_timerfd_create, || boxed(CreatingDescriptors::new())),
     call("timerfd_settime", libc::SYS_timerfd_settime, timer_descriptor),
@@ -65,7 +64,7 @@ pub const METRICS: &[Metric] = &[
     call("vdso_clock_gettime_realtime_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_REALTIME_COARSE)),
     call("vdso_clock_gettime_monotonic_coarse", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_COARSE)),
     call("vdso_clock_gettime_monotonic_raw", libc::SYS_clock_gettime, || vdso_clock(CLOCK_MONOTONIC_RAW)),
-    // No vDSO serves a clock of processor time: what a fallback costs.
+    // No vDSO serves a clock of processor time: this is the cost of a fallback.
     call("vdso_clock_gettime_thread_cputime", libc::SYS_clock_gettime, || vdso_clock(CLOCK_THREAD_CPUTIME_ID)),
     call("vdso_clock_getres", libc::SYS_clock_getres, vdso_clock_getres),
     call("vdso_getcpu", libc::SYS_getcpu, vdso_getcpu),
@@ -76,7 +75,7 @@ fn boxed(call: impl Call + 'static) -> Prepared {
     Ok(Box::new(call))
 }
 
-/// With a timer that is there for as long as it is called.
+/// With a timer that lives as long as the call is used.
 fn timer(call: impl Fn(&Timer) -> isize + 'static) -> Prepared {
     let timer = Timer::new().map_err(|error| refusal("timer_create", error))?;
     boxed(Repeated(move || call(&timer)))
@@ -105,14 +104,14 @@ fn nanosleep() -> isize {
 #[inline(always)]
 fn clock_getres(clock: clockid_t) -> isize {
     let mut time = MaybeUninit::<timespec>::uninit();
-    // SAFETY: there is room for what the kernel writes.
+    // SAFETY: there is room for the result.
     unsafe { raw_syscall!(Sysno::clock_getres, clock, time.as_mut_ptr()) as isize }
 }
 
 fn raw_clock<const CLOCK: clockid_t>() -> Prepared {
     boxed(Repeated(|| {
         let mut time = MaybeUninit::<timespec>::uninit();
-        // SAFETY: there is room for what the kernel writes.
+        // SAFETY: there is room for the result.
         unsafe { raw_syscall!(Sysno::clock_gettime, CLOCK, time.as_mut_ptr()) as isize }
     }))
 }
@@ -121,7 +120,7 @@ fn raw_clock<const CLOCK: clockid_t>() -> Prepared {
 fn gettimeofday() -> isize {
     let mut time = MaybeUninit::<timeval>::uninit();
     let zone = null_mut::<libc::timezone>();
-    // SAFETY: there is room for what the kernel writes.
+    // SAFETY: there is room for the result.
     unsafe { raw_syscall!(Sysno::gettimeofday, time.as_mut_ptr(), zone) as isize }
 }
 
@@ -129,7 +128,7 @@ fn gettimeofday() -> isize {
 fn getcpu() -> isize {
     let mut cpu = MaybeUninit::<u32>::uninit();
     let (node, cache) = (null_mut::<u32>(), null_mut::<u8>());
-    // SAFETY: there is room for what the kernel writes.
+    // SAFETY: there is room for the result.
     unsafe { raw_syscall!(Sysno::getcpu, cpu.as_mut_ptr(), node, cache) as isize }
 }
 
@@ -143,7 +142,7 @@ fn vdso_clock(clock: clockid_t) -> Prepared {
     let read = of_vdso(Vdso::clock_gettime, "clock_gettime")?;
     boxed(Repeated(move || {
         let mut time = MaybeUninit::<timespec>::uninit();
-        // SAFETY: there is room for what the function writes.
+        // SAFETY: there is room for the result.
         unsafe { read(clock, time.as_mut_ptr()) as isize }
     }))
 }
@@ -152,7 +151,7 @@ fn vdso_clock_getres() -> Prepared {
     let read = of_vdso(Vdso::clock_getres, "clock_getres")?;
     boxed(Repeated(move || {
         let mut time = MaybeUninit::<timespec>::uninit();
-        // SAFETY: there is room for what the function writes.
+        // SAFETY: there is room for the result.
         unsafe { read(CLOCK_MONOTONIC, time.as_mut_ptr()) as isize }
     }))
 }
@@ -161,7 +160,7 @@ fn vdso_gettimeofday() -> Prepared {
     let read = of_vdso(Vdso::gettimeofday, "gettimeofday")?;
     boxed(Repeated(move || {
         let mut time = MaybeUninit::<timeval>::uninit();
-        // SAFETY: there is room for what the function writes.
+        // SAFETY: there is room for the result.
         unsafe { read(time.as_mut_ptr(), null_mut()) as isize }
     }))
 }
@@ -170,7 +169,7 @@ fn vdso_getcpu() -> Prepared {
     let read = of_vdso(Vdso::getcpu, "getcpu")?;
     boxed(Repeated(move || {
         let mut cpu = MaybeUninit::uninit();
-        // SAFETY: there is room for what the function writes.
+        // SAFETY: there is room for the result.
         unsafe { read(cpu.as_mut_ptr(), null_mut(), null_mut()) as isize }
     }))
 }

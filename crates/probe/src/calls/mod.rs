@@ -1,13 +1,13 @@
-//! What calls of clocks and timers cost: many equal ones, timed together.
+//! The cost of clock and timer calls: many equal ones, timed together.
 //!
-//! A call of some twenty nanoseconds is shorter than what reading a clock around it takes, and so a
-//! *record* is the mean of many, as in the first paper: 1,000,000. Before anything is timed, the
-//! very code that is to be timed makes one call in a confined child, which shows whether the vDSO
-//! or the kernel serves it. The bare loop is timed with the calls, and subtracted.
+//! A call of some twenty nanoseconds is shorter than the clock readings around it, so a *record* is
+//! the mean of many, as in the first paper: 1,000,000. Before anything is timed, the code to be
+//! timed makes one call in a confined child, which shows whether the vDSO or the kernel serves it.
+//! The bare loop is timed as well, and subtracted.
 //!
-//! - `metrics`: what is called: a table.
-//! - `batch`: the loop, and how its time is taken.
-//! - `timers`: calls that make or end something, which has to be undone or prepared meanwhile.
+//! - `metrics`: the table of calls.
+//! - `batch`: the timed loop.
+//! - `timers`: calls that create or delete something, and need preparation or cleanup.
 
 mod batch;
 mod metrics;
@@ -55,19 +55,19 @@ pub struct Options {
     all: bool,
 }
 
-/// Calls in a record of the first paper.
+/// The number of calls in a record of the first paper.
 const RECORD: u64 = 1_000_000;
 
 impl Options {
-    /// Whether only the names are asked for.
+    /// Whether only the names are requested.
     pub fn is_list(&self) -> bool {
         self.list
     }
 
-    /// Prints the names of the metrics, one a line, in the order of the paper.
+    /// Prints the names of the metrics, one per line, in the order of the paper.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// When the output is closed.
     pub fn list(&self) -> Result<(), Box<dyn Error>> {
         let mut out = io::stdout().lock();
         let more: &[_] = if self.all { MORE_CALLS } else { &[] };
@@ -81,7 +81,7 @@ impl Options {
 /// Measures, and prints the records.
 ///
 /// # Errors
-/// When a call fails that did not fail in the beginning, or the counter does not go evenly.
+/// When a call fails that did not fail at first, or the counter does not run evenly.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let wanted = options.metric.as_deref().unwrap_or_default();
     let metric = METRICS.iter().find(|metric| metric.name == wanted);
@@ -92,12 +92,12 @@ pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>>
     }
 }
 
-/// What is measured, warm and proven; or why it cannot be.
+/// A warmed-up and tested call, or why it cannot be measured.
 fn prepare(metric: &Metric, options: &Options) -> Result<(Box<dyn Bench>, Served), String> {
     let mut bench = (metric.prepare)()?;
     let served = served(metric, &mut *bench)?;
     let calls = options.calls(&*bench);
-    // At least as many as are made at once, which shows that they are not refused.
+    // At least as many as are made at once, to show that they are not refused.
     let warm_up = options.warm_up.unwrap_or(calls / 10).max(calls.min(bench.chunk()));
     bench.record(warm_up).map_err(|error| refusal(metric.name, error))?;
     Ok((bench, served))
@@ -109,11 +109,11 @@ impl Options {
     }
 }
 
-/// Who serves the calls, by the oracle: the code that is to be timed makes one.
+/// What serves the calls, according to the oracle: the code to be timed makes one.
 fn served(metric: &Metric, bench: &mut dyn Bench) -> Result<Served, String> {
     let mut once = || c_int::try_from(bench.once()).unwrap_or(0).min(0);
-    // SAFETY: what is timed makes one system call, or calls one function of the vDSO, with memory
-    // that was there before.
+    // SAFETY: the timed code makes one system call, or calls one function of the vDSO, with memory
+    // allocated before.
     match unsafe { oracle::ask_of(metric.number, &mut once) } {
         Ok(oracle::Served::Vdso) => Ok(Served::Vdso),
         Ok(oracle::Served::SystemCall) => Ok(Served::SystemCall),
@@ -150,7 +150,7 @@ fn measure(
     Ok(ticks::check()?)
 }
 
-/// What would help, where calls of the table are refused.
+/// Remedies for refused calls of the table.
 const HELP: &[(Errno, &str)] = &[
     (Errno::AGAIN, "timers count as pending signals: raise RLIMIT_SIGPENDING (ulimit -i)"),
     (Errno::MFILE, "raise RLIMIT_NOFILE (ulimit -n)"),
@@ -159,7 +159,7 @@ const HELP: &[(Errno, &str)] = &[
     (Errno::PERM, "a sandbox forbids it"),
 ];
 
-/// What failed, why, and what would help.
+/// What failed, why, and a remedy.
 fn refusal(what: &str, error: Errno) -> String {
     let help = HELP.iter().find(|(known, _)| *known == error);
     let help = help.map(|(_, help)| format!(": {help}")).unwrap_or_default();
@@ -189,7 +189,7 @@ mod tests {
                 }
             };
             match served(metric, &mut *bench) {
-                // Where the vDSO falls back, that is what is found; the doctor's tests know where.
+                // If the vDSO falls back, that is the result; the doctor's tests cover it.
                 Ok(_) if metric.name.starts_with("vdso_") => {}
                 Ok(served) => assert_eq!(served, Served::SystemCall, "{}", metric.name),
                 Err(why) => missing.push(format!("seccomp filters, for {}: {why}", metric.name)),
@@ -220,7 +220,7 @@ mod tests {
                     continue;
                 }
             };
-            // More than a chunk of those that have to be undone, and no multiple of it.
+            // More than a chunk of those that need cleanup, and not a multiple of it.
             let calls = 1000;
             match bench.record(calls) {
                 Ok(ticks) => {
@@ -230,7 +230,7 @@ mod tests {
                 Err(error) => missing.push(refusal(metric.name, error)),
             }
         }
-        // Other tests open files meanwhile, but not as many.
+        // Other tests open files meanwhile, but fewer.
         assert!(descriptors() < 500, "{}", descriptors());
         eigentime_harness::skip_if_any(&missing);
     }

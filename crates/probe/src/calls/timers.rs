@@ -1,8 +1,8 @@
-//! Calls that make or end timers, and timers to be called with.
+//! Calls that create or delete timers, and timers for other calls.
 //!
-//! No process may have a million timers (they count as pending signals) or descriptors, and
-//! the kernel finds a timer the more slowly the more there are: so they are made and ended in
-//! chunks, of which only the half that is asked for is timed.
+//! No process may have a million timers (they count as pending signals) or descriptors, and the
+//! kernel finds a timer more slowly the more there are. So they are created and deleted in chunks,
+//! and only the requested half is timed.
 
 use std::ptr::null_mut;
 
@@ -12,13 +12,13 @@ use syscalls::{Sysno, raw_syscall};
 
 use super::batch::Call;
 
-/// Timers that exist at once: fewer than the kernel's table of them has rows (512 before Linux
-/// 6.15, then 8192 for each processor), and than any usual limit.
+/// The number of simultaneous timers: fewer than the rows of the kernel's table of them (512 before
+/// Linux 6.15, then 8192 per processor), and than any usual limit.
 const TIMERS: usize = 256;
-/// Descriptors that are open at once: few enough for a limit of 256.
+/// The number of simultaneously open descriptors: few enough for a limit of 256.
 const DESCRIPTORS: usize = 128;
 
-/// 31 years: nothing that is armed here expires, in any timeline.
+/// 31 years: nothing armed here expires, in any timeline.
 static FAR: itimerspec = itimerspec {
     it_interval: timespec { tv_sec: 0, tv_nsec: 0 },
     it_value: timespec { tv_sec: 1_000_000_000, tv_nsec: 0 },
@@ -28,11 +28,11 @@ fn result(given: isize) -> Result<(), Errno> {
     if given < 0 { Err(Errno::from_raw_os_error(-given as i32)) } else { Ok(()) }
 }
 
-/// A timer of the kernel: 0 and its number is in `id`, or an error.
+/// Creates a kernel timer: returns 0 with its number in `id`, or an error.
 #[inline(always)]
 fn create(id: &mut c_int) -> isize {
-    // SAFETY: the kernel writes an int; without a description, the timer sends SIGALRM, if it ever
-    // expires, which it does not.
+    // SAFETY: the kernel writes an int; by default, the timer sends SIGALRM if it ever expires,
+    // which it does not.
     unsafe {
         raw_syscall!(
             Sysno::timer_create,
@@ -45,37 +45,37 @@ fn create(id: &mut c_int) -> isize {
 
 #[inline(always)]
 fn delete(id: c_int) -> isize {
-    // SAFETY: it has a number for an argument.
+    // SAFETY: its argument is a number.
     unsafe { raw_syscall!(Sysno::timer_delete, id) as isize }
 }
 
 #[inline(always)]
 fn create_descriptor() -> isize {
-    // SAFETY: it has numbers for arguments.
+    // SAFETY: its arguments are numbers.
     unsafe { raw_syscall!(Sysno::timerfd_create, CLOCK_MONOTONIC, libc::TFD_CLOEXEC) as isize }
 }
 
 #[inline(always)]
 fn close(descriptor: c_int) -> isize {
-    // SAFETY: only descriptors that were made here are closed, each once.
+    // SAFETY: only descriptors that were created here are closed, each once.
     unsafe { raw_syscall!(Sysno::close, descriptor) as isize }
 }
 
-/// A timer to be called with.
+/// A timer for other calls.
 pub struct Timer(c_int);
 
 impl Timer {
     /// A timer on CLOCK_MONOTONIC.
     ///
     /// # Errors
-    /// If there may be no more of them.
+    /// If the limit is reached.
     pub fn new() -> Result<Self, Errno> {
         let mut id = 0;
         result(create(&mut id))?;
         Ok(Self(id))
     }
 
-    /// Arms it, from now on.
+    /// Arms the timer.
     #[inline(always)]
     pub fn settime(&self) -> isize {
         let old = null_mut::<itimerspec>();
@@ -83,10 +83,10 @@ impl Timer {
         unsafe { raw_syscall!(Sysno::timer_settime, self.0, 0, &raw const FAR, old) as isize }
     }
 
-    /// How often it has expired without being delivered.
+    /// The number of undelivered expirations.
     #[inline(always)]
     pub fn getoverrun(&self) -> isize {
-        // SAFETY: it has a number for an argument.
+        // SAFETY: its argument is a number.
         unsafe { raw_syscall!(Sysno::timer_getoverrun, self.0) as isize }
     }
 }
@@ -101,17 +101,17 @@ impl Drop for Timer {
 pub struct TimerDescriptor(c_int);
 
 impl TimerDescriptor {
-    /// One on CLOCK_MONOTONIC.
+    /// A timerfd on CLOCK_MONOTONIC.
     ///
     /// # Errors
-    /// If there may be no more of them.
+    /// If the limit is reached.
     pub fn new() -> Result<Self, Errno> {
         let descriptor = create_descriptor();
         result(descriptor)?;
         Ok(Self(descriptor as c_int))
     }
 
-    /// Arms it, from now on.
+    /// Arms the timer.
     #[inline(always)]
     pub fn settime(&self) -> isize {
         let old = null_mut::<itimerspec>();
@@ -126,34 +126,34 @@ impl Drop for TimerDescriptor {
     }
 }
 
-/// Timers that are made, and ended untimed.
+/// Timers whose creation is timed and whose deletion is not.
 pub struct Creating([c_int; TIMERS]);
 
-/// Timers that are made untimed, and ended.
+/// Timers whose deletion is timed and whose creation is not.
 pub struct Deleting([c_int; TIMERS]);
 
-/// Descriptors that are made, and closed untimed.
+/// Descriptors whose creation is timed and whose closing is not.
 pub struct CreatingDescriptors([c_int; DESCRIPTORS]);
 
-/// What no timer and no descriptor has for its number.
+/// An invalid timer or descriptor number.
 const NONE: c_int = -1;
 
 impl Creating {
-    /// None yet.
+    /// No timers yet.
     pub fn new() -> Self {
         Self([NONE; TIMERS])
     }
 }
 
 impl Deleting {
-    /// None yet.
+    /// No timers yet.
     pub fn new() -> Self {
         Self([NONE; TIMERS])
     }
 }
 
 impl CreatingDescriptors {
-    /// None yet.
+    /// No descriptors yet.
     pub fn new() -> Self {
         Self([NONE; DESCRIPTORS])
     }
@@ -179,7 +179,7 @@ impl Call for Deleting {
     fn prepare(&mut self, count: usize) -> Result<(), Errno> {
         for at in 0..count {
             if let Err(error) = result(create(&mut self.0[at])) {
-                // Those before are not left for those who come next.
+                // Those created before are not left behind.
                 for id in &self.0[..at] {
                     delete(*id);
                 }
@@ -216,7 +216,7 @@ mod tests {
     use super::super::batch::Bench;
     use super::*;
 
-    /// Timers of this process, as the kernel lists them.
+    /// The timers of this process in the kernel's list.
     fn timers() -> Option<usize> {
         let text = std::fs::read_to_string("/proc/self/timers").ok()?;
         Some(text.lines().filter(|line| line.starts_with("ID:")).count())
@@ -228,7 +228,7 @@ mod tests {
         if timers().is_none() {
             skip!("CONFIG_CHECKPOINT_RESTORE, for the list of timers");
         }
-        // The list is the process's: in another one, no other test makes timers meanwhile.
+        // The list is the process's: in another process no other test creates timers meanwhile.
         if std::env::var_os(ALONE).is_none() {
             let itself = std::env::current_exe().unwrap();
             let test = "calls::timers::tests::what_is_made_is_ended";
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((timer.settime(), timer.getoverrun()), (0, 0));
         // SAFETY: all zeroes are an `itimerspec`.
         let mut left: itimerspec = unsafe { std::mem::zeroed() };
-        // SAFETY: there is room for what is written.
+        // SAFETY: there is room for the result.
         let done = unsafe { raw_syscall!(Sysno::timer_gettime, timer.0, &raw mut left) };
         assert_eq!(done, 0);
         assert!(left.it_value.tv_sec > 0);

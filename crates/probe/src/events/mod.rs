@@ -1,6 +1,6 @@
-//! How even the events of timers are: when each of them came, and which never did.
+//! The regularity of timer events: the time of each, and which were missed.
 //!
-//! - `source`: what a source is: a row of a table.
+//! - `source`: the definition of a source, a row of a table.
 //! - `user`: the time is taken in the thread that the event wakes.
 //! - `kernel`: the time is taken in the interrupt.
 
@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::setting::bounded;
 use source::{Asked, Failure, Measured, Source};
 
-/// Events in one record: a line of about a megabyte.
+/// The number of events in one record: a line of about a megabyte.
 const CHUNK: usize = 65_536;
 
 /// What it can be told.
@@ -39,7 +39,7 @@ pub struct Options {
 /// Measures, and prints the records.
 ///
 /// # Errors
-/// When a source that should have worked has not, or nobody reads the records.
+/// When a source fails that should work, or the output is closed.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let source = all().find(|it| it.name == options.source).ok_or("there is no such source")?;
     let asked = Asked {
@@ -61,7 +61,7 @@ pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// What came, in chunks: one record at least, which says what was missed.
+/// The results in chunks: at least one record, which reports the missed events.
 fn records(source: &Source, interval_ns: u64, found: &Measured) -> impl Iterator<Item = Events> {
     let chunks = found.at_ns.len().div_ceil(CHUNK).max(1);
     (0..chunks).map(move |number| {

@@ -1,15 +1,15 @@
-//! What a source of events is, and what it is asked for.
+//! The definition of an event source, and its request.
 
 use std::error::Error;
 use std::time::Duration;
 
 /// A source of events: a row of the tables.
 pub struct Source {
-    /// As it is called by `--source` and in records.
+    /// Its name for `--source` and in records.
     pub name: &'static str,
     /// Where the time of an event is taken.
     pub place: Place,
-    /// Asks for events, waits for them, and says when they were.
+    /// Requests events, waits for them, and returns their times.
     pub measure: fn(&Asked) -> Result<Measured, Failure>,
 }
 
@@ -19,49 +19,50 @@ pub enum Place {
     /// In the thread that the event wakes.
     User,
     /// In the interrupt itself.
-    // The rows of the kernel's sources are the ones that have it.
+    // Only the rows of the kernel's sources use it.
     #[allow(dead_code)]
     Kernel,
 }
 
-/// What a source is asked for.
+/// A request to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// From one event to the next: not zero.
+    /// The interval between events; not zero.
     pub interval: Duration,
-    /// How many: those that are delivered and those that are missed.
+    /// The number of events, delivered or missed.
     pub count: u32,
-    /// The processor that they are to come on. The thread that asks is on it, too, and stays
-    /// there if it was pinned.
+    /// The processor for the events. The requesting thread is also on it, and stays there if it was
+    /// pinned.
     pub cpu: u32,
 }
 
-/// What came.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// When each event was, in nanoseconds since the first one was due.
+    /// The time of each event, in nanoseconds since the first one was due.
     pub at_ns: Vec<i64>,
-    /// Those that were merged into a later one. With those that came, as many as were asked for.
+    /// Events that were merged into a later one. Together with those that came, as many as were
+    /// requested.
     pub missed: u64,
-    /// What was asked for and not granted.
+    /// What was requested and not granted.
     pub degradation: Vec<String>,
 }
 
-/// Why there is nothing.
+/// Why there is no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// It cannot be had here: what it needs. The record is then
+    /// It is not available here: what it needs. The record is then
     /// [`Skipped`](eigentime_probe::record::Skipped).
     Unavailable {
         /// What it needs.
         why: String,
     },
-    /// It should have worked: also where it has stopped half-way.
+    /// It should have worked, or has stopped half-way.
     Failed(Box<dyn Error>),
 }
 
 impl Place {
-    /// As it is called in records.
+    /// Its name in records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -71,7 +72,7 @@ impl Place {
 }
 
 impl Failure {
-    /// It cannot be had here.
+    /// The failure of an unavailable source.
     pub fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable { why: why.into() }
     }

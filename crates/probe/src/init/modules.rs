@@ -1,19 +1,19 @@
-//! The modules of the kernel that came along.
+//! The bundled kernel modules.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Where they are.
+/// Their folder.
 const FOLDER: &str = "/modules";
 
-/// The names of their files, one a line, in the order of loading.
+/// The names of their files, one per line, in the order of loading.
 const LIST: &str = "/modules/list";
 
 /// MODULE_INIT_COMPRESSED_FILE of include/uapi/linux/module.h: the kernel (5.17 on) unpacks it.
 const COMPRESSED: libc::c_int = 4;
 
-/// How compressed modules are called.
+/// The suffixes of compressed modules.
 const COMPRESSIONS: [&str; 3] = ["gz", "xz", "zst"];
 
 /// Loads them all.
@@ -27,7 +27,7 @@ pub fn load_all() -> Result<(), String> {
         let path = Path::new(FOLDER).join(name);
         match load(&path) {
             Ok(()) => {}
-            // The kernel has it built in, or it was listed twice.
+            // It is built into the kernel, or listed twice.
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
             Err(error) => {
                 return Err(format!("the module {} cannot be loaded: {error}", path.display()));

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, mount};
 
-/// What is mounted: type, place, options.
+/// The mounts: type, mount point, options.
 const MOUNTS: [(&str, &str, Option<&CStr>); 6] = [
     ("proc", "/proc", None),
     ("sysfs", "/sys", None),
@@ -20,10 +20,10 @@ const MOUNTS: [(&str, &str, Option<&CStr>); 6] = [
     ("cgroup2", "/sys/fs/cgroup", None),
 ];
 
-/// The virtual machine's disk, if it has one, and where loads write to it.
+/// The virtual machine's disk, if it has one, and its mount point for loads.
 const DISK: (&str, &str) = ("/dev/vda", "/scratch");
 
-/// Mounts what measurements look at.
+/// Mounts the file systems that measurements need.
 pub fn mount_all() -> Result<(), String> {
     for (kind, place, options) in MOUNTS {
         make_folder(place)?;
@@ -33,7 +33,7 @@ pub fn mount_all() -> Result<(), String> {
     Ok(())
 }
 
-/// Mounts the disk; without one, its place is in memory.
+/// Mounts the disk; without one, its mount point is in memory.
 pub fn mount_disk() -> Result<(), String> {
     let (disk, place) = DISK;
     make_folder(place)?;
@@ -44,19 +44,19 @@ pub fn mount_disk() -> Result<(), String> {
         .map_err(|error| format!("{disk} cannot be mounted at {place}: {error}"))
 }
 
-/// A folder may be there from the initramfs.
+/// Creates a folder, which may exist in the initramfs.
 fn make_folder(place: &str) -> Result<(), String> {
     fs::create_dir_all(place).map_err(|error| format!("{place} cannot be made: {error}"))
 }
 
-/// Makes 127.0.0.1 reachable, as the load of the network needs it.
+/// Brings up 127.0.0.1, which the network load needs.
 pub fn raise_loopback() -> Result<(), String> {
     raise(c"lo").map_err(|error| format!("the loopback device cannot be set up: {error}"))
 }
 
 fn raise(name: &CStr) -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: a structure of numbers, of which all zeros is one.
+    // SAFETY: a structure of numbers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes_with_nul()) {
         *to = from.cast_signed();

@@ -1,4 +1,4 @@
-//! The port of the virtual machine over which the probe is spoken to: of a virtio serial device.
+//! The virtual machine's port for communication: of a virtio serial device.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What the port is called: eigentime_study::levels::vm names it.
+/// The name of the port, given by eigentime_study::levels::vm.
 const NAME: &str = "eigentime.probe";
 
-/// Where the driver lists ports, once it is there.
+/// Where the driver lists ports, once it is loaded.
 const PORTS: &str = "/sys/class/virtio-ports";
 
-/// How long it may take to appear, once the modules are loaded, on an emulated machine.
+/// How long it may take to appear after the modules are loaded, on an emulated machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often it is looked for.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Waits for the port, and for the host to be at its other end.
+/// Waits for the port, and for the host to open its other end.
 pub fn open() -> Result<File, String> {
     if !Path::new(PORTS).exists() {
         return Err(
@@ -60,7 +60,7 @@ fn find() -> Option<PathBuf> {
     device.exists().then_some(device)
 }
 
-/// Until the host says that it has opened the port, reading it is reading the end of a file.
+/// Whether the host has not opened the port yet: until then, reading returns the end of a file.
 fn is_hung_up(port: &File) -> io::Result<bool> {
     let mut ports = [PollFd::new(port, PollFlags::OUT)];
     poll(&mut ports, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;

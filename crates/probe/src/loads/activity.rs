@@ -1,4 +1,4 @@
-//! What the whole machine does, by /proc/stat: see proc_stat(5).
+//! The activity of the whole machine, from /proc/stat: see proc_stat(5).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::sched_getaffinity;
 
-/// What was done between two looks.
+/// The activity between two samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// How long that was.
+    /// The time between them.
     pub elapsed: Duration,
-    /// Of all processors' time, the part that was not idle; None where the kernel does not say.
+    /// The busy share of all processors' time; None if the kernel does not report it.
     pub cpu_percent: Option<f64>,
-    /// The same of the processors that this process may run on.
+    /// The same for the processors that this process may run on.
     pub allowed_percent: Option<f64>,
-    /// Those processors.
+    /// The number of those processors.
     pub allowed: u32,
     /// Context switches.
     pub switches_per_second: f64,
@@ -23,13 +23,13 @@ pub struct Activity {
     pub interrupts_per_second: f64,
 }
 
-/// Looks again and again.
+/// Takes samples repeatedly.
 pub struct Watch {
     when: Instant,
     counts: Counts,
 }
 
-/// What is counted since the machine was started.
+/// The counts since the machine was started.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     all: Times,
@@ -38,7 +38,7 @@ struct Counts {
     interrupts: u64,
 }
 
-/// Time of processors, in clock ticks.
+/// Processor times, in clock ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Times {
     idle: u64,
@@ -46,12 +46,12 @@ struct Times {
 }
 
 impl Watch {
-    /// The first look.
+    /// Takes the first sample.
     pub fn start() -> Self {
         Self { when: Instant::now(), counts: Counts::now() }
     }
 
-    /// What was done since the last one.
+    /// The activity since the last sample.
     pub fn look(&mut self) -> Activity {
         let before = std::mem::replace(self, Self::start());
         let elapsed = self.when - before.when;
@@ -86,11 +86,11 @@ fn activity(before: &Counts, now: &Counts, elapsed: Duration, allowed: &[u32]) -
     }
 }
 
-/// The part that was not idle, in percent. None if no time has passed: sandboxes with a /proc/stat
-/// of their own count nothing.
+/// The busy share, in percent. None if no time has passed: some sandboxes have a /proc/stat that
+/// counts nothing.
 fn busy(before: Times, now: Times) -> Option<f64> {
     let all = now.all.checked_sub(before.all).filter(|all| *all > 0)?;
-    // It can go backwards a little: the kernel says so.
+    // It can decrease slightly, as the kernel documents.
     let idle = now.idle.saturating_sub(before.idle).min(all);
     Some((all - idle) as f64 / all as f64 * 100.0)
 }
@@ -124,7 +124,8 @@ impl Counts {
 
 impl Times {
     fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
-        // user, nice, system, idle, iowait, irq, softirq, steal; the rest is in the first two.
+        // user, nice, system, idle, iowait, irq, softirq, steal; the rest is included in the first
+        // two.
         let times: Vec<u64> = words.take(8).map(|word| word.parse().unwrap_or(0)).collect();
         let idle = times.iter().skip(3).take(2).sum();
         Self { idle, all: times.iter().sum() }

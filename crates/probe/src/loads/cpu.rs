@@ -1,4 +1,4 @@
-//! Processors: square roots, as in the paper, by a hundred threads.
+//! Processor load: square roots, as in the paper, in a hundred threads.
 
 use std::fs;
 use std::hint::black_box;
@@ -14,12 +14,12 @@ use super::load::{Judgement, Pace, Running, Threads, Unable, Within, numbers};
 
 /// As many as in the paper.
 const THREADS: u32 = 100;
-/// Roots between two looks whether it is over.
+/// Roots between two checks for the end.
 const ROOTS: u64 = 50_000;
-/// From this part of the processors on they are busy, in percent of what it can have.
+/// The share of available processor time from which processors are busy, in percent.
 const BUSY: f64 = 80.0;
-/// From this part of it on which it has itself it is a load, whatever others do: beside so many other
-/// groups of programs that take all they can, it still has this.
+/// The share from which its own use counts as a load, whatever others do: it still gets this beside
+/// many other groups of programs that take all they can.
 const ENOUGH: f64 = 10.0;
 
 struct Cpu {
@@ -31,7 +31,7 @@ struct Cpu {
     limit: Option<f64>,
 }
 
-/// Starts the threads: as many of them as there can be.
+/// Starts as many of the threads as possible.
 pub fn start(_: &Options) -> Result<Box<dyn Running>, Unable> {
     let (threads, roots) = (Threads::new(), Arc::new(AtomicU64::new(0)));
     let mut count = 0;
@@ -40,7 +40,7 @@ pub fn start(_: &Options) -> Result<Box<dyn Running>, Unable> {
         match threads.start(move |within| calculate(within, &roots)) {
             Ok(()) => count += 1,
             Err(error) if count == 0 => return Err(error.into()),
-            // It says how many there are; whether that is enough is seen.
+            // It reports how many there are; whether that is enough is judged later.
             Err(_) => break,
         }
     }
@@ -69,12 +69,12 @@ impl Running for Cpu {
 }
 
 impl Cpu {
-    /// By the roots in a second, and the processors that the threads have had.
+    /// The judgement from the roots per second and the processors that the threads have used.
     fn judge_by(&self, roots: f64, processors: f64, now: &Activity) -> Judgement {
         let most = f64::from(now.allowed.max(1));
         let own = processors / self.limit.unwrap_or(most).min(most) * 100.0;
         let busy = now.allowed_percent.unwrap_or(0.0).max(own);
-        // What others do alone is no load of ours.
+        // Load from others alone is not our load.
         let is_loading = roots > 0.0 && busy >= BUSY && own >= ENOUGH;
         let count = self.count;
         let how = if let Some(trouble) = self.threads.trouble() {
@@ -96,21 +96,21 @@ impl Cpu {
     }
 }
 
-/// Processor time of this process, in nanoseconds.
+/// The processor time of this process, in nanoseconds.
 fn used() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// The control group of this process, below the root of those that it sees.
+/// The control group of this process, relative to the visible root.
 fn own_cgroup() -> String {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
     own.unwrap_or_default().to_owned()
 }
 
-/// How many processors' time the control group and those above it may have; None if nothing limits
-/// them.
+/// The number of processors' time that the control group and those above it may use; None if
+/// unlimited.
 fn limit(root: &Path, group: &str) -> Option<f64> {
     let own = root.join(group);
     let groups = own.ancestors().take_while(|group| group.starts_with(root));
@@ -145,7 +145,7 @@ mod tests {
             cpu(limit).judge_by(roots, processors, &now)
         };
         assert!(judge(None, 9.0, 1.9, 97.0).is_loading);
-        // Others have the rest; or a control group does not let it have more.
+        // Others use the rest; or a control group limits it.
         assert!(judge(None, 9.0, 0.5, 100.0).is_loading);
         assert!(!judge(None, 9.0, 0.5, 25.0).is_loading, "something limits it");
         assert!(judge(Some(0.5), 9.0, 0.5, 30.0).is_loading);

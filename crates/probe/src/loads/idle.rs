@@ -1,4 +1,4 @@
-//! Nothing: it only looks.
+//! No load: it only observes.
 
 use super::Options;
 use super::activity::Activity;
@@ -12,8 +12,9 @@ pub fn start(_: &Options) -> Result<Box<dyn Running>, Unable> {
 }
 
 impl Running for Idle {
-    /// It does what it is for, which is nothing, whatever others do: that is in the numbers, and
-    /// who starts it judges by the first of them, since later ones hold what is measured meanwhile.
+    /// It always does its job of doing nothing, whatever others do. The numbers show their
+    /// activity, and the caller judges by the first of them, since later ones include the
+    /// measurement.
     fn judge(&mut self, now: &Activity) -> Judgement {
         let how = match now.cpu_percent {
             Some(percent) => format!("nothing; others keep the processors {percent:.0} % busy"),

@@ -1,4 +1,4 @@
-//! What a load is.
+//! The definition of a load.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,32 +12,32 @@ use super::activity::Activity;
 
 /// A load: a row of the table.
 pub struct Load {
-    /// As it is called on the command line and in records.
+    /// Its name on the command line and in records.
     pub name: &'static str,
-    /// Begins to load.
+    /// Starts the load.
     pub start: fn(&Options) -> Result<Box<dyn Running>, Unable>,
 }
 
 /// A load that runs until it is dropped.
 pub trait Running {
-    /// What it has done since it was last asked, which is as long ago as `now` says.
+    /// The judgement of its work since the last call, as long ago as `now` says.
     fn judge(&mut self, now: &Activity) -> Judgement;
 }
 
-/// Whether a load does what it is for.
+/// Whether a load does its job.
 #[derive(Debug)]
 pub struct Judgement {
     pub is_loading: bool,
-    /// If not, why; else what it does, in a few words.
+    /// If not, why; otherwise what it does, briefly.
     pub how: String,
-    /// What it counts itself.
+    /// Its own counts.
     pub numbers: BTreeMap<String, f64>,
 }
 
-/// Why a load cannot begin.
+/// Why a load cannot start.
 #[derive(Debug)]
 pub enum Unable {
-    /// It cannot be had here: what it needs. The record is then
+    /// It is not available here: what it needs. The record is then
     /// [`Skipped`](eigentime_probe::record::Skipped).
     Needs(String),
     /// It should have worked.
@@ -59,23 +59,23 @@ struct Shared {
     trouble: Mutex<Option<String>>,
 }
 
-/// What a thread of a load has of the others.
+/// The shared state as a load's thread sees it.
 #[derive(Clone)]
 pub struct Within(Arc<Shared>);
 
-/// The stack of a thread that has nothing deep to do: of a hundred of them on a small machine.
+/// The stack size of a thread with shallow calls: small, for a hundred of them on a small machine.
 const STACK: usize = 128 << 10;
 
 impl Threads {
-    /// None so far.
+    /// No threads yet.
     pub fn new() -> Self {
         Self(Arc::new(Shared { over: AtomicBool::new(false), trouble: Mutex::new(None) }))
     }
 
-    /// One more. What it fails by is kept for [`Threads::trouble`].
+    /// Starts a thread. Its error is kept for [`Threads::trouble`].
     ///
     /// # Errors
-    /// When there are no more threads to be had.
+    /// When no more threads are available.
     pub fn start(
         &self,
         work: impl FnOnce(&Within) -> io::Result<()> + Send + 'static,
@@ -92,7 +92,7 @@ impl Threads {
         builder.spawn(main).map(drop)
     }
 
-    /// What the first thread that has failed has failed by.
+    /// The error of the first thread that has failed.
     pub fn trouble(&self) -> Option<String> {
         self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,17 +112,17 @@ impl Within {
     }
 }
 
-/// A number that only grows, and how fast.
+/// The rate of a number that only grows.
 #[derive(Default)]
 pub struct Pace(u64);
 
 impl Pace {
-    /// One that begins with this number.
+    /// Starts with this number.
     pub fn from(number: u64) -> Self {
         Self(number)
     }
 
-    /// What was added since it was last asked, a second.
+    /// The increase per second since the last call.
     pub fn per_second(&mut self, number: u64, elapsed: Duration) -> f64 {
         let added = number.saturating_sub(self.0);
         self.0 = number;

@@ -1,13 +1,13 @@
-//! What keeps the machine busy meanwhile.
+//! Loads that keep the machine busy during measurements.
 //!
-//! A load is one process with some threads: whatever ends it, nothing of it is left. It looks at
-//! what it does before it says so: the first record comes when it is seen to be loading, or when
-//! that has been waited for in vain, which the record says.
+//! A load is one process with some threads, so nothing of it remains, however it ends. It checks
+//! its own effect before it reports: the first record comes when the load is seen to work, or after
+//! a timeout, which the record reports.
 //!
-//! - `load`: what a load is: a row of a table.
-//! - `idle`, `cpu`, `io`, `network`: each of them.
-//! - `activity`: what the whole machine does.
-//! - `until`: when it is to end.
+//! - `load`: the definition of a load, a row of a table.
+//! - `idle`, `cpu`, `io`, `network`: the loads.
+//! - `activity`: the activity of the whole machine.
+//! - `until`: when a load ends.
 
 mod activity;
 mod cpu;
@@ -77,19 +77,19 @@ const LOADS: &[Load] = &[
     Load { name: "network", start: network::start },
 ];
 
-/// How long to look before anything is started.
+/// How long to observe before anything is started.
 const BEFORE: Duration = Duration::from_millis(300);
-/// How long to look before the first record, each time: short, since somebody waits for it.
+/// How long to observe before the first record, each time: short, since the caller waits for it.
 const FIRST: Duration = Duration::from_millis(500);
-/// How long to wait for it to load.
+/// How long to wait for it to take effect.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// From one record to the next.
 const EACH: Duration = Duration::from_secs(1);
 
-/// Loads until it is told to end, and prints what it does.
+/// Loads until it is told to end, and prints its activity.
 ///
 /// # Errors
-/// When what should work does not.
+/// When something fails that should work.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let load = LOADS.iter().find(|it| it.name == options.load).ok_or("there is no such load")?;
     let until = Until::new()?;
@@ -106,7 +106,7 @@ pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>>
         }
         Err(Unable::Failed(error)) => return Err(format!("{}: {error}", load.name).into()),
     };
-    // What it took to start is no part of it.
+    // Excludes the start.
     let mut now = watch.look();
     running.judge(&now);
     let (begun, mut first) = (Instant::now(), None);
@@ -121,7 +121,7 @@ pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>>
         }
         let first = *first.get_or_insert_with(Instant::now);
         let seconds = options.seconds.map(|it| Duration::from_secs(it.into()));
-        // The last record is of the last second: it comes a little after it.
+        // The last record covers the last second and comes slightly after it.
         if seconds.is_some_and(|it| first.elapsed() >= it) {
             break;
         }
@@ -133,7 +133,7 @@ fn names() -> clap::builder::PossibleValuesParser {
     LOADS.iter().map(|load| load.name).collect::<Vec<_>>().into()
 }
 
-/// Prints a record; whether anybody reads it.
+/// Prints a record; returns whether the output is still open.
 fn put(
     output: &mut Output,
     load: &Load,

@@ -1,9 +1,8 @@
-//! When a load is to end: by a signal, with the process that has started it, and when nobody reads
-//! any more what it says.
+//! When a load ends: on a signal, with the process that started it, and when its output is closed.
 //!
-//! PR_SET_PDEATHSIG would do for the second only where the thread that has started it lives as long as
-//! its process. Neither knows of a parent that was gone before it was asked for: such a load goes on
-//! until somebody ends it, if what it says goes into a file.
+//! PR_SET_PDEATHSIG would suffice for the second only if the thread that started it lives as long
+//! as its process. Neither detects a parent that was gone before the check: such a load continues
+//! until it is ended, if its output goes into a file.
 
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -13,11 +12,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
-/// Knows when a load is to end.
+/// Detects when a load must end.
 pub struct Until {
     signals: OwnedFd,
     parent: Option<Pid>,
-    /// Not where the kernel or a sandbox has none: then the parent is looked for each time.
+    /// None if the kernel or a sandbox does not support it: then the parent is checked each time.
     parent_ends: Option<OwnedFd>,
 }
 
@@ -25,21 +24,20 @@ pub struct Until {
 const SIGNALS: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 impl Until {
-    /// Has signals wait until they are asked for, also in threads that are started from now on: so
-    /// it is made before those.
+    /// Blocks the signals, also in threads started from now on, so it must be created before those.
     ///
     /// # Errors
-    /// Where there is no descriptor for it.
+    /// If no descriptor is available.
     pub fn new() -> io::Result<Self> {
         let parent = getppid();
         let parent_ends = parent.and_then(|it| pidfd_open(it, PidfdFlags::empty()).ok());
         Ok(Self { signals: signals()?, parent, parent_ends })
     }
 
-    /// Waits for so long, if the load is not to end before: whether it is.
+    /// Waits for this long unless the load must end earlier; returns whether it must.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn wait(&self, time: Duration) -> io::Result<bool> {
         let end = Instant::now() + time;
         let stdout = io::stdout();
@@ -49,7 +47,7 @@ impl Until {
             }
             let left = end.saturating_duration_since(Instant::now());
             let signals = PollFd::new(&self.signals, PollFlags::IN);
-            // Nothing is to be read there: that nobody reads is an error of it.
+            // Nothing can be read there, but a closed reader shows as an error.
             let reader = PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::empty());
             let mut all = vec![signals, reader];
             all.extend(self.parent_ends.as_ref().map(|it| PollFd::new(it, PollFlags::IN)));
@@ -65,7 +63,7 @@ impl Until {
 }
 
 fn signals() -> io::Result<OwnedFd> {
-    // SAFETY: a set of signals is plain bits; the functions write into it alone.
+    // SAFETY: a set of signals is plain bits; the functions write only into it.
     let set = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -74,15 +72,15 @@ fn signals() -> io::Result<OwnedFd> {
         }
         set
     };
-    // SAFETY: the set is ours to read; the old one is not asked for.
+    // SAFETY: the set is valid to read; the old one is not requested.
     match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } {
         0 => {}
         error => return Err(io::Error::from_raw_os_error(error)),
     }
-    // SAFETY: the set is ours to read.
+    // SAFETY: the set is valid to read.
     match unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC) } {
         -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the descriptor is new, and ours.
+        // SAFETY: the descriptor is new, and owned here.
         descriptor => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
     }
 }

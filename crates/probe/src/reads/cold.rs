@@ -1,8 +1,8 @@
-//! Taking what a reading touches out of the caches.
+//! Flushing the memory used by a reading from the caches.
 //!
-//! As the kernel's own test does (tools/testing/selftests/timens/gettime_perf_cold.c of the patches for
-//! time namespaces): the lines of the vDSO's code, and of the data that the kernel keeps for it in
-//! the pages before.
+//! As in the kernel's own test (tools/testing/selftests/timens/gettime_perf_cold.c of the patches
+//! for time namespaces): the lines of the vDSO's code, and of the kernel's data for it in the pages
+//! before.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,10 +11,10 @@ use eigentime_measure::vdso::Vdso;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// What is flushed: the first byte of each line.
+/// The memory to flush: the first byte of each line.
 pub struct Cold(Vec<usize>);
 
-/// Who has which memory.
+/// The memory map of this process.
 const MAPS: &str = "/proc/self/maps";
 
 impl Cold {
@@ -37,8 +37,8 @@ impl Cold {
         let reader = Reader::new()?;
         let mut pages = Vec::new();
         for range in data {
-            // Of the pages for several kinds of clocks most are not there; to touch one of those
-            // would be the end of the program.
+            // Most of the pages for several kinds of clocks are absent, and touching one of those
+            // would end the program.
             pages.extend(range.step_by(page_size()).filter(|page| reader.can_read(*page)));
         }
         if pages.is_empty() {
@@ -49,8 +49,8 @@ impl Cold {
         Ok(Self::of(pages))
     }
 
-    /// What the library keeps for its readings: the program's own variables, and the code of
-    /// a function.
+    /// The library's data for its readings: the program's own variables, and the code of a
+    /// function.
     ///
     /// # Errors
     /// What is missing.
@@ -60,7 +60,8 @@ impl Cold {
             .find(|it| it.range.contains(&function))
             .ok_or_else(|| format!("{MAPS} does not show the program's own code"))?;
         let mut pages = vec![function / page_size() * page_size()];
-        // What has values in the file, and what follows without any, as a mapping without a name.
+        // The initialized data in the file, and the zero-initialized data after it, as an anonymous
+        // mapping.
         let mut end = code.range.end;
         for next in mappings(&maps).skip_while(|it| it.range.start < code.range.end) {
             if next.range.start != end || !(next.name == code.name || next.name.is_empty()) {
@@ -83,10 +84,10 @@ impl Cold {
         Self(lines)
     }
 
-    /// Takes it out of all caches.
+    /// Flushes it from all caches.
     pub fn make(&self) {
         for line in &self.0 {
-            // SAFETY: each is in a page that is mapped, and stays so, and can be read.
+            // SAFETY: each is in a readable page that stays mapped.
             unsafe { flush(*line) };
         }
         barrier();
@@ -97,7 +98,7 @@ fn maps() -> Result<String, String> {
     std::fs::read_to_string(MAPS).map_err(|error| format!("{MAPS}: {error}"))
 }
 
-/// A stretch of memory, as the kernel shows it.
+/// A memory mapping, as listed by the kernel.
 #[derive(Debug, PartialEq, Eq)]
 struct Mapping<'a> {
     range: Range<usize>,
@@ -118,11 +119,11 @@ fn mappings(maps: &str) -> impl Iterator<Item = Mapping<'_>> {
     })
 }
 
-/// Finds out whether memory can be read by having the kernel read it, which refuses where the
-/// program would be ended.
+/// Tests whether memory can be read by having the kernel read it, which returns an error instead of
+/// ending the program.
 struct Reader {
     to: OwnedFd,
-    /// Open for as long as something is written.
+    /// Must stay open while the other end is written to.
     _from: OwnedFd,
 }
 
@@ -133,8 +134,8 @@ impl Reader {
     }
 
     fn can_read(&self, at: usize) -> bool {
-        // SAFETY: whether there is something to read is what the kernel finds out. One byte for
-        // each page of a few fits in the pipe.
+        // SAFETY: the kernel checks whether there is something to read. One byte for each of a few
+        // pages fits in the pipe.
         unsafe { libc::write(self.to.as_raw_fd(), at as *const _, 1) == 1 }
     }
 }
@@ -150,7 +151,7 @@ fn line() -> usize {
 #[cfg(target_arch = "aarch64")]
 fn line() -> usize {
     let types: u64;
-    // SAFETY: Linux lets programs read CTR_EL0, or answers for it.
+    // SAFETY: Linux lets programs read CTR_EL0, or emulates it.
     unsafe {
         core::arch::asm!("mrs {}, ctr_el0", out(reg) types, options(nostack, nomem, preserves_flags));
     }
@@ -158,18 +159,18 @@ fn line() -> usize {
     4 << (types >> 16 & 0xf)
 }
 
-/// Takes a line out of all caches.
+/// Flushes a line from all caches.
 ///
 /// # Safety
-/// The address can be read.
+/// The address must be readable.
 #[inline(always)]
 unsafe fn flush(at: usize) {
-    // SAFETY: every x86-64 processor has CLFLUSH; it changes nothing that programs see.
+    // SAFETY: every x86-64 processor has CLFLUSH; it has no visible effect on programs.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::x86_64::_mm_clflush(at as *const u8);
     }
-    // SAFETY: Linux lets programs do this (SCTLR_EL1.UCI); it changes nothing that they see.
+    // SAFETY: Linux lets programs do this (SCTLR_EL1.UCI); it has no visible effect on them.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         core::arch::asm!("dc civac, {}", in(reg) at, options(nostack, preserves_flags));
@@ -179,7 +180,7 @@ unsafe fn flush(at: usize) {
 /// Waits until all flushing is done.
 #[inline(always)]
 fn barrier() {
-    // SAFETY: it changes nothing; MFENCE, of SSE2, is in every x86-64 processor.
+    // SAFETY: it changes nothing; MFENCE (SSE2) is in every x86-64 processor.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::x86_64::_mm_mfence();

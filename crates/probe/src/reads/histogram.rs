@@ -1,4 +1,4 @@
-//! Values and how often they came, nothing dropped.
+//! Values and their counts, with none dropped.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use eigentime_probe::record::{Histogram, cell};
 /// Significant digits of the buckets.
 const DIGITS: u8 = 3;
 
-/// Values that are counted, in buckets; mean and deviation are of the values themselves.
+/// Values counted in buckets; mean and deviation are those of the values themselves.
 pub struct Counted {
     buckets: hdrhistogram::Histogram<u64>,
     min: u64,
@@ -15,12 +15,12 @@ pub struct Counted {
     mean: f64,
     /// The sum of the squared distances from the mean so far (Welford 1962).
     squares: f64,
-    /// What all of them are multiples of.
+    /// The common divisor of all values.
     step: u64,
 }
 
 impl Counted {
-    /// None yet. It grows with what comes: no value is too great.
+    /// An empty histogram. It grows as needed: no value is too large.
     ///
     /// # Errors
     /// None for these digits.
@@ -29,7 +29,7 @@ impl Counted {
         Ok(Self { buckets, min: u64::MAX, max: 0, mean: 0.0, squares: 0.0, step: 0 })
     }
 
-    /// Counts one more.
+    /// Counts a value.
     ///
     /// # Errors
     /// When there is no room for its bucket.
@@ -44,12 +44,12 @@ impl Counted {
         Ok(())
     }
 
-    /// What all of them are multiples of; 0 of none.
+    /// The common divisor of all values; 0 if there are none.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// As a record has them.
+    /// Its form in a record.
     pub fn into_record(self) -> Histogram {
         let count = self.buckets.len();
         if count == 0 {
@@ -70,7 +70,7 @@ impl Counted {
     }
 }
 
-/// The greatest number that both are multiples of.
+/// The greatest common divisor.
 pub fn gcd(mut one: u64, mut other: u64) -> u64 {
     while other != 0 {
         (one, other) = (other, one % other);
@@ -78,9 +78,9 @@ pub fn gcd(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-/// The median, in ticks, of values that a counter with steps has shown: the place within the step
-/// that half of them are below, if they are spread evenly in it (the median of grouped data). 0 of
-/// none.
+/// The median, in ticks, of values from a counter with steps: the position within the step that
+/// half of them are below, if they are spread evenly in it (the median of grouped data). 0 if there
+/// are none.
 pub fn median(histogram: &Histogram, step: u64) -> f64 {
     let half = histogram.count as f64 / 2.0;
     let mut below = 0.0;
@@ -141,7 +141,7 @@ mod tests {
         let record = counted(&[52, 78, 78, 78]).into_record();
         assert!((median(&record, 26) - (65.0 + 26.0 / 3.0)).abs() < 1e-9);
         assert_eq!(median(&Histogram::default(), 1), 0.0);
-        // What moves some of the values by a step moves the median by a part of it.
+        // Moving some of the values by a step moves the median by a part of it.
         let moved = counted(&[52, 52, 78, 78]).into_record();
         assert_eq!(median(&moved, 26), 65.0);
     }

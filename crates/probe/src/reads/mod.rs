@@ -1,14 +1,13 @@
-//! What single readings of clocks cost, as a distribution.
+//! The cost of single clock readings, as a distribution.
 //!
-//! Each reading is put between two readings of the processor's counter, in order: after all that
-//! came before, and before all that comes next. What such a bracket takes with nothing in it is
-//! measured first, and recorded beside what each bracket has taken: where the counter goes in steps
-//! that are longer than what is measured, only means, and medians between the steps, can be
-//! subtracted from each other. A mean over a loop, as `calls` gives, is less than these: there,
-//! readings overlap.
+//! Each reading is bracketed by two ordered readings of the processor's counter: after everything
+//! before it, and before everything after it. The cost of an empty bracket is measured first, and
+//! recorded beside that of each bracket: if the counter advances in steps longer than the measured
+//! time, only means, and medians interpolated between the steps, can be subtracted. A mean over a
+//! loop, as in `calls`, is less than these, because readings overlap there.
 //!
-//! - `cold`: taking what a reading touches out of the caches.
-//! - `histogram`: values and how often they came.
+//! - `cold`: flushing the memory used by a reading from the caches.
+//! - `histogram`: values and their counts.
 
 mod cold;
 mod histogram;
@@ -69,18 +68,18 @@ enum Cache {
     Cold,
 }
 
-/// Readings that are made before any counts.
+/// Readings made before any count.
 const WARM_UP: usize = 10_001;
-/// Empty brackets of which mean and median are taken: so many that the mean of a counter with steps
-/// of 10 ns is known to a tenth of a nanosecond.
+/// Empty brackets for the mean and median: enough to know the mean of a counter with steps of 10 ns
+/// to a tenth of a nanosecond.
 const EMPTY: u64 = 50_000;
-/// Readings that are kept until they are counted, so that hot ones follow each other.
+/// Readings buffered before they are counted, so that hot ones follow each other.
 const BATCH: usize = 1024;
 
 /// Measures, and prints the records.
 ///
 /// # Errors
-/// When the counter does not go evenly, or nobody reads any more.
+/// When the counter does not run evenly, or the output is closed.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     match reads(options)? {
         Ok(reads) => output.put(&Record::Reads(reads))?,
@@ -122,7 +121,7 @@ fn reads(options: &Options) -> Result<Result<Reads, String>, Box<dyn Error>> {
             Ok(Some(function)) => count(&mut |batch, cold| {
                 fill(batch, cold, || {
                     let mut time = MaybeUninit::<timespec>::uninit();
-                    // SAFETY: there is room for what the function writes.
+                    // SAFETY: there is room for the result.
                     unsafe { function(CLOCK_MONOTONIC, time.as_mut_ptr()) }
                 })
             }),
@@ -144,7 +143,7 @@ fn reads(options: &Options) -> Result<Result<Reads, String>, Box<dyn Error>> {
     }))
 }
 
-/// Who serves CLOCK_MONOTONIC of the vDSO, by the oracle.
+/// What serves CLOCK_MONOTONIC of the vDSO, according to the oracle.
 fn served() -> Result<Served, String> {
     let unknown =
         |why: &dyn std::fmt::Display| format!("nobody can say whether it is a system call: {why}");
@@ -160,7 +159,7 @@ fn served() -> Result<Served, String> {
     }
 }
 
-/// What is to be flushed; or why this cannot be read cold.
+/// The memory to flush, or why this cannot be read cold.
 fn cold(options: &Options) -> Result<Option<Cold>, String> {
     match (options.cache, options.source) {
         (Cache::Hot, _) => Ok(None),
@@ -181,11 +180,11 @@ fn library() -> eigentime_clock::Instant {
 #[inline(always)]
 fn system_call() -> usize {
     let mut time = MaybeUninit::<timespec>::uninit();
-    // SAFETY: there is room for what the kernel writes.
+    // SAFETY: there is room for the result.
     unsafe { raw_syscall!(Sysno::clock_gettime, CLOCK_MONOTONIC, time.as_mut_ptr()) }
 }
 
-/// So many readings, in batches.
+/// Collects this many readings, in batches.
 fn collect(
     count: u64,
     cold: Option<&Cold>,
@@ -194,7 +193,7 @@ fn collect(
     read(&mut vec![0; WARM_UP], None);
     let mut counted = Counted::new()?;
     let mut breaks = Breaks::default();
-    // The first of a batch follows upon the counting of the batch before: it is one too many.
+    // The first of a batch follows the counting of the previous batch, and is discarded.
     let mut batch = vec![0; BATCH + 1];
     let mut left = count;
     while left > 0 {
@@ -211,7 +210,7 @@ fn collect(
     Ok(counted)
 }
 
-/// Readings, each in its bracket, in ticks.
+/// Takes readings, each in its bracket, in ticks.
 #[inline(always)]
 fn fill<T>(batch: &mut [u64], cold: Option<&Cold>, mut read: impl FnMut() -> T) {
     for taken in batch {
@@ -220,7 +219,7 @@ fn fill<T>(batch: &mut [u64], cold: Option<&Cold>, mut read: impl FnMut() -> T) 
         }
         let before = ticks::begin();
         black_box(read());
-        // 0 where the counter went backwards: that it did, the warp test tells.
+        // 0 if the counter went backwards, which the warp test reports.
         *taken = ticks::end().saturating_sub(before);
     }
 }
@@ -270,7 +269,7 @@ mod tests {
         let reads = of(Source::Tsc, Cache::Hot, 5_000).unwrap();
         assert!(reads.empty_mean_ticks > 0.0 && reads.empty_median_ticks > 0.0, "{reads:?}");
         assert!(reads.histogram.buckets.iter().all(|(least, _)| {
-            // Of those that have a bucket of their own.
+            // Among those that have a bucket of their own.
             *least >= 2_048 || least % reads.step_ticks == 0
         }));
         assert_eq!(reads.served, None);

@@ -1,15 +1,15 @@
-//! Lines of bounded length, out of whatever pieces they come in.
+//! Lines of bounded length, assembled from arbitrary pieces.
 
-/// A line without its end, or one that was longer than allowed and is dropped.
+/// A line without its newline, or one that exceeded the limit and is dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// What it says.
+    /// Its contents.
     Whole(Vec<u8>),
     /// It was too long.
     TooLong,
 }
 
-/// What has come of the line that is under way.
+/// The part of the current line received so far.
 #[derive(Debug)]
 pub struct Lines {
     limit: usize,
@@ -19,7 +19,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines of at most so many bytes.
+    /// Lines of at most this many bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, begun: Vec::new(), is_too_long: false }
     }
@@ -48,7 +48,7 @@ impl Lines {
         lines
     }
 
-    /// What has begun and will not be completed.
+    /// The incomplete last line.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.begun)
     }

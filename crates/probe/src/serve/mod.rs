@@ -1,9 +1,9 @@
-//! Many measurements, as standard input asks for them.
+//! Many measurements, as requested on standard input.
 //!
-//! One thread waits for everything at once: requests, what the runs say, their ends, signals, and
-//! that the output takes more. Nothing of it blocks, so that whatever ends first ends the rest:
-//! the input, the reader of the output, or this process by a signal. A run is a process of its
-//! own, which the kernel ends with this one.
+//! One thread waits for everything at once: requests, output and ends of the runs, signals, and
+//! room in the output. Nothing blocks, so whatever ends first ends the rest: the input, the reader
+//! of the output, or this process by a signal. A run is a separate process, which the kernel ends
+//! with this one.
 //!
 //! - `lines`: lines of bounded length.
 //! - `run`: one measurement.
@@ -30,30 +30,30 @@ use run::{GRACE, Program, Run};
 
 /// The longest request, in bytes.
 const REQUEST: usize = 64 << 10;
-/// The most runs at a time.
+/// The maximum number of simultaneous runs.
 const RUNS: usize = 64;
-/// What is written at once, in bytes: what a pipe that takes anything takes without waiting
+/// The bytes written at once: what a pipe that accepts anything accepts without blocking
 /// (PIPE_BUF).
 const PIECE: usize = 4096;
-/// What may wait for the reader before the runs are not listened to any more, in bytes.
+/// The bytes that may wait for the reader before reading from the runs is suspended.
 const WAITING: usize = 4 << 20;
-/// The exit status of what could not be started, as shells have it.
+/// The exit status of a run that could not be started, as in shells.
 const NOT_STARTED: i32 = 126;
 
 /// Answers until standard input ends.
 ///
 /// # Errors
-/// What the kernel refuses; not that somebody has gone.
+/// The kernel's errors; not that the other end has gone.
 pub fn run() -> Result<(), Box<dyn Error>> {
     Ok(converse(io::stdin().as_fd(), io::stdout().as_fd())?)
 }
 
-/// Answers on `output` what `input` asks for, until that ends, nobody reads the output, or a signal
-/// asks this process to end (SIGTERM, SIGINT, SIGHUP). They may be one and the same. Then all
-/// runs are ended and waited for.
+/// Answers on `output` the requests from `input`, until that ends, the output is closed, or a
+/// signal asks this process to end (SIGTERM, SIGINT, SIGHUP). They may be the same. Then all runs
+/// are ended and waited for.
 ///
 /// # Errors
-/// What the kernel refuses; not that somebody has gone.
+/// The kernel's errors; not that the other end has gone.
 pub fn converse(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
     Conversation::new(Program::myself())?.hold(input, output)
 }
@@ -63,22 +63,22 @@ struct Conversation {
     signals: SignalFd,
     requests: Lines,
     runs: Vec<Run>,
-    /// What the output has not taken yet.
+    /// Answers not yet written.
     answers: VecDeque<u8>,
-    /// Whether somebody may read it.
+    /// Whether the output is still open.
     is_heard: bool,
-    /// When nobody is waited for any longer, since the end was asked for.
+    /// The deadline of the shutdown, once it has begun.
     until: Option<Instant>,
 }
 
-/// What has happened.
+/// The events of a wait.
 #[derive(Default)]
 struct Events {
     signals: bool,
     input: bool,
     output: bool,
     gone: bool,
-    /// Of each run: it has ended, or said something.
+    /// For each run, whether it has ended or produced output.
     ended: Vec<bool>,
     said: Vec<bool>,
 }
@@ -86,10 +86,10 @@ struct Events {
 impl Conversation {
     fn new(program: Program) -> io::Result<Self> {
         let mut mask = SigSet::empty();
-        // Children of others, which end up here when this is process 1.
+        // For orphans reparented to this process when it is process 1.
         mask.add(Signal::SIGCHLD);
         for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-            // What `nohup` or a shell has made it ignore stays ignored.
+            // Signals ignored because of `nohup` or a shell stay ignored.
             if !is_ignored(signal) {
                 mask.add(signal);
             }
@@ -110,7 +110,7 @@ impl Conversation {
     fn hold(mut self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
         self.answer(&Greeting { probe: env!("CARGO_PKG_VERSION").into(), protocol: VERSION });
         let ended = self.go_on(input, output);
-        // Where that has failed, nothing is left running.
+        // After a failure, nothing is left running.
         for mut run in self.runs {
             run.force();
             run.finish();
@@ -146,10 +146,10 @@ impl Conversation {
         })
     }
 
-    /// Waits until something happens.
+    /// Waits for an event.
     fn wait(&self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Events> {
         let mut waited = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        // Asked for nothing, it still says that its reader has gone.
+        // Without requested events, poll still reports that the reader has gone.
         let wanted = if self.answers.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
         let output = self.is_heard.then(|| PollFd::from_borrowed_fd(output, wanted));
         let input = self.until.is_none().then(|| PollFd::from_borrowed_fd(input, PollFlags::IN));
@@ -188,12 +188,12 @@ impl Conversation {
         Ok(events)
     }
 
-    /// Until the next run is ended by force, or the reader is waited for no longer.
+    /// The time until the next run is killed, or the shutdown is forced.
     fn time_left(&self) -> Option<Timespec> {
         let runs = self.runs.iter().filter_map(Run::until);
         let own = self.until.map(|until| until + GRACE);
         let left = runs.chain(own).min()?.saturating_duration_since(Instant::now());
-        // A little more than that: not to find, having waited, that it is not due yet.
+        // Slightly more, so that it is due after the wait.
         let left = left + Duration::from_millis(1);
         Timespec::try_from(left).ok()
     }
@@ -210,11 +210,11 @@ impl Conversation {
         Ok(())
     }
 
-    /// Process 1 inherits what others have left behind, and is to wait for it. Its own runs are
-    /// waited for where their end is seen, so only those are looked at that none of them is.
+    /// Reaps orphans, which process 1 inherits. Its own runs are waited for where their end is
+    /// detected, so this is done only when no child is one of them.
     fn reap_others(&mut self) {
-        // While there are runs, which of all children has ended cannot be asked without taking a
-        // run's end away; the others wait for the last of them.
+        // While there are runs, waiting for any child could consume a run's exit status; orphans
+        // wait for the last run.
         while self.runs.is_empty() && matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
     }
 
@@ -228,7 +228,7 @@ impl Conversation {
                 }
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // The end, also that of a terminal that was hung up.
+            // The end, including that of a terminal that was hung up.
             Ok(0) | Err(_) => self.end(),
         }
     }
@@ -271,7 +271,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Passes on what the runs have said, and that they have ended.
+    /// Forwards the output of the runs and their ends.
     fn hear_runs(&mut self, events: &Events) {
         let mut runs = std::mem::take(&mut self.runs);
         let number = events.ended.len();
@@ -293,7 +293,7 @@ impl Conversation {
         self.runs.extend(rest);
     }
 
-    /// Records as they were printed, within an [`Answer::Record`].
+    /// Forwards records as printed, within an [`Answer::Record`].
     fn pass_on(&mut self, id: u64, records: Vec<Vec<u8>>) {
         for record in records.iter().filter(|_| self.is_heard) {
             self.answers.extend(format!("{{\"record\":{{\"id\":{id},\"record\":").as_bytes());
@@ -308,7 +308,7 @@ impl Conversation {
                 self.answers.extend(line);
                 self.answers.push_back(b'\n');
             }
-            // Numbers and strings always can be written; and nobody is there to be told.
+            // Numbers and strings can always be written, and there is no one to report to.
             _ => {}
         }
     }
@@ -354,7 +354,7 @@ impl Events {
 }
 
 fn is_ignored(signal: Signal) -> bool {
-    // SAFETY: nothing is set; there is room for what is.
+    // SAFETY: nothing is set; there is room for the result.
     unsafe {
         let mut now = std::mem::zeroed::<libc::sigaction>();
         libc::sigaction(signal as libc::c_int, std::ptr::null(), &raw mut now) == 0

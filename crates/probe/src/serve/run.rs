@@ -23,61 +23,61 @@ use super::lines::{Line, Lines};
 pub const GRACE: Duration = Duration::from_secs(2);
 /// The longest record, in bytes.
 const RECORD: usize = 16 << 20;
-/// How much is kept of what a process says that is no record, in bytes.
+/// How much other output of a process is kept, in bytes.
 const SAID: usize = 64 << 10;
 /// How much is read at once, in bytes.
 const PIECE: usize = 64 << 10;
-/// How much is read at most from a process that has ended, in bytes: more than a pipe holds. Who
-/// else still holds the pipe is not listened to for ever.
+/// The maximum read from a process that has ended, in bytes: more than a pipe holds. Other holders
+/// of the pipe are not read from forever.
 const LAST: usize = 4 << 20;
 
-/// What is run.
+/// The program that is run.
 #[derive(Clone, Debug)]
 pub struct Program(PathBuf);
 
 impl Program {
-    /// This very program. By the kernel's link to it, which leads there even when the file is gone;
-    /// where there is no /proc, by the name under which it was started.
+    /// This program, through the kernel's link to it, which works even when the file is gone;
+    /// without /proc, by the name under which it was started.
     pub fn myself() -> Self {
         let link = Path::new("/proc/self/exe");
         if link.symlink_metadata().is_ok() {
             return Self(link.into());
         }
-        // SAFETY: the kernel gives every process this string, which lasts as long as it.
+        // SAFETY: the kernel gives every process this string, which lives as long as the process.
         let name = unsafe { CStr::from_ptr(libc::getauxval(libc::AT_EXECFN) as *const _) };
         Self(std::ffi::OsStr::from_bytes(name.to_bytes()).into())
     }
 
-    /// Another one.
+    /// Another program.
     #[cfg(test)]
     pub fn other(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 }
 
-/// A process that runs, or has ended and has not been reported.
+/// A process that is running, or has ended and has not been reported.
 #[derive(Debug)]
 pub struct Run {
-    /// What it is called in the conversation.
+    /// Its id in the protocol.
     pub id: u64,
     child: Child,
-    /// It can be read from when the process has ended.
+    /// Becomes readable when the process has ended.
     ended: OwnedFd,
     output: Option<OwnedFd>,
     errors: Option<OwnedFd>,
     lines: Lines,
     said: Vec<u8>,
-    /// When it is ended by force, since it was told to end.
+    /// When it will be killed, after it was told to end.
     until: Option<Instant>,
 }
 
 impl Run {
-    /// Starts it, in a process group of its own, and so that it does not outlive this thread.
+    /// Starts it in its own process group, so that it does not outlive this thread.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel's error.
     pub fn start(id: u64, program: &Program, arguments: &[String]) -> io::Result<Self> {
-        // Its input has ended. Not /dev/null, which is not everywhere.
+        // Its input is at its end. Not /dev/null, which does not exist everywhere.
         let (input, _) = pipe_with(PipeFlags::CLOEXEC)?;
         let parent = getpid();
         let mut command = Command::new(&program.0);
@@ -88,7 +88,7 @@ impl Run {
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // SAFETY: it makes system calls only.
+        // SAFETY: it only makes system calls.
         unsafe { command.pre_exec(move || follow(parent)) };
         let mut child = command.spawn()?;
         let pipes = (child.stdout.take(), child.stderr.take());
@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// What to wait for: its end, and what it says.
+    /// The descriptors to wait for: its end, and its output.
     pub fn ended_and_said(&self) -> [Option<&OwnedFd>; 3] {
         [Some(&self.ended), self.output.as_ref(), self.errors.as_ref()]
     }
@@ -139,26 +139,26 @@ impl Run {
         }
     }
 
-    /// Ends it.
+    /// Kills it.
     pub fn force(&mut self) {
         self.signal(Signal::KILL);
     }
 
-    /// To all of its group. The number is its own until it is waited for, in [`Run::finish`].
+    /// Signals its whole group. The id is valid until it is waited for, in [`Run::finish`].
     fn signal(&self, signal: Signal) {
         if let Ok(pid) = pid_of(&self.child) {
-            // It fails when all of them have ended already.
+            // It fails when all of them have already ended.
             let _ = kill_process_group(pid, signal);
         }
     }
 
-    /// The records that it has printed since.
+    /// The records printed since the last call.
     pub fn records(&mut self) -> Vec<Vec<u8>> {
         self.read(PIECE)
     }
 
-    /// Waits for it, which has ended, and ends what it has left behind: the last records, its exit
-    /// status and what else it has said.
+    /// Waits for the ended process and kills what it has left behind: returns the last records, its
+    /// exit status and its other output.
     pub fn finish(mut self) -> (Vec<Vec<u8>>, i32, String) {
         self.signal(Signal::KILL);
         let status = match self.child.wait() {
@@ -199,14 +199,14 @@ fn pid_of(child: &Child) -> Result<Pid, Errno> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)
 }
 
-/// In the new process: it ends with the thread that started it, whatever ends that, and it takes
-/// the signals that this program keeps to itself.
+/// Runs in the new process: makes it end with the thread that started it, and unblocks the signals
+/// that this program blocks.
 fn follow(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Some(parent) {
         return Err(Errno::SRCH.into());
     }
-    // SAFETY: plain system calls with memory of their own.
+    // SAFETY: plain system calls with their own memory.
     unsafe {
         let mut none = std::mem::zeroed::<libc::sigset_t>();
         libc::sigemptyset(&raw mut none);
@@ -216,7 +216,7 @@ fn follow(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// What can be read now, at most about so much. At its end the descriptor is closed.
+/// Reads what is available, at most about this much. At its end the descriptor is closed.
 fn take(from: &mut Option<OwnedFd>, most: usize) -> Vec<u8> {
     let mut taken = Vec::new();
     let mut piece = vec![0; PIECE];
@@ -233,8 +233,8 @@ fn take(from: &mut Option<OwnedFd>, most: usize) -> Vec<u8> {
     taken
 }
 
-/// Whether a line is a record. It is not read as one: that is for whoever gets it, and would cost
-/// time here, while something is measured.
+/// Whether a line is a record. It is not parsed: that is left to the receiver, and would cost time
+/// here during a measurement.
 fn is_record(line: &[u8]) -> bool {
     line.starts_with(b"{\"kind\":") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }

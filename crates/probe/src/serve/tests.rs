@@ -1,4 +1,4 @@
-//! Conversations of which the other end is a test; the runs are shells.
+//! Conversations in which the test is the other end; the runs are shells.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -10,7 +10,7 @@ use eigentime_probe::record::Skipped;
 
 use super::*;
 
-/// How long an answer may take on a machine that has much to do.
+/// The timeout of an answer on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 struct Other {
@@ -65,7 +65,7 @@ impl Other {
         }
     }
 
-    /// The number that a run prints as a record, for it has no other way of saying it.
+    /// The number that a run prints in a record, its only way to report it.
     fn said(&mut self, id: u64) -> String {
         match self.hear() {
             Answer::Record { id: of, record } if of == id => match *record {
@@ -86,7 +86,7 @@ impl Other {
         }
     }
 
-    /// Says no more, and reads to the end.
+    /// Closes the input, and reads to the end.
     fn end(mut self) -> Vec<String> {
         self.to.shutdown(Shutdown::Write).unwrap();
         let mut rest = Vec::new();
@@ -102,7 +102,7 @@ impl Other {
     }
 }
 
-/// A script that says what a shell expands `$it` to.
+/// A script that prints what a shell expands `$it` to.
 fn saying(it: &str) -> String {
     format!(r#"echo "{{\"kind\":\"skipped\",\"what\":\"{it}\",\"why\":\"\"}}""#)
 }
@@ -203,7 +203,7 @@ fn who_ignores_sigterm_is_ended_all_the_same_with_what_it_started() {
     other.stop(1);
     other.expect_end(1, 137);
     assert!(before.elapsed() >= GRACE);
-    // It was sent the signal before the end was told; who inherits it waits for it.
+    // It was sent the signal before the end was reported; its new parent waits for it.
     let state = || std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
     let limit = Instant::now() + LIMIT;
     while lives(&grandchild) && !state().contains(") Z") {
@@ -240,7 +240,7 @@ fn who_says_more_than_anybody_reads_waits() {
     let record = saying(&"x".repeat(1000));
     other.run(1, &format!("while :; do {record}; done"));
     other.run(2, &saying("heard"));
-    // Meanwhile the other end reads nothing, until it does again.
+    // Meanwhile the other end reads nothing.
     let limit = Instant::now() + LIMIT;
     loop {
         assert!(Instant::now() < limit);

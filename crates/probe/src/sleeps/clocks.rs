@@ -1,12 +1,12 @@
-//! The clocks: the one that judges, and the thread's own.
+//! The clocks: the reference, and the thread's own.
 
 use eigentime_measure::clocks;
 use rustix::time::{ClockId, Timespec};
 
 use super::grid::Nanos;
 
-/// CLOCK_MONOTONIC, through the vDSO where that serves it: deadlines are of this clock, so there
-/// is no error of another one in what is measured.
+/// CLOCK_MONOTONIC, through the vDSO if possible: deadlines are on this clock, so the results
+/// contain no error of another one.
 pub fn monotonic() -> Nanos {
     clocks::nanos(ClockId::Monotonic).cast_unsigned()
 }
@@ -16,9 +16,9 @@ pub fn thread_cpu() -> Nanos {
     clocks::nanos(ClockId::ThreadCPUTime).cast_unsigned()
 }
 
-/// What a reading of [`monotonic`] takes: one is in each miss, after the wake-up.
+/// The time of a reading of [`monotonic`]: one is included in each miss, after the wake-up.
 pub fn reading() -> Nanos {
-    // The least of them is the one that nothing has come between.
+    // The minimum is the one without interruption.
     (0..1_000)
         .map(|_| {
             let before = monotonic();
@@ -28,7 +28,7 @@ pub fn reading() -> Nanos {
         .unwrap_or_default()
 }
 
-/// As the kernel takes it.
+/// The kernel's form.
 pub fn timespec(nanos: Nanos) -> Timespec {
     clocks::timespec(nanos.cast_signed())
 }

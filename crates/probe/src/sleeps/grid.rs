@@ -1,20 +1,21 @@
-//! When sleeps are to end, and what is slept through.
+//! The deadlines of sleeps, and those that were slept through.
 //!
-//! cyclictest goes on from the next deadline after a wake-up, so that a stall over fifty deadlines
-//! is one sample; jitterdebugger lets none out. Here each sleep has both: how late it ended, and how
-//! many of the deadlines after its own had passed by then. To see it with the eyes of something
-//! that happens at every deadline, add `miss - interval`, `miss - 2 * interval`, … for those.
+//! cyclictest continues with the next deadline after a wake-up, so a stall over fifty deadlines is
+//! one sample; jitterdebugger omits none. Here each sleep has both: how late it ended, and how many
+//! of the deadlines after its own had passed by then. For the view of something that happens at
+//! every deadline, add `miss - interval`, `miss - 2 * interval`, … for those.
 
-/// Instants of CLOCK_MONOTONIC, and what is between them, in nanoseconds.
+/// Times on CLOCK_MONOTONIC, and differences of them, in nanoseconds.
 pub type Nanos = u64;
 
-/// What a method is told.
+/// The argument of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asks {
-    /// For how long to sleep: each sleep begins when the one before it has ended, and the even
-    /// grid begins anew with it.
+    /// The length of the sleep: each begins when the previous one has ended, and the even grid
+    /// restarts with it.
     Length,
-    /// When to wake: on one even grid from the first sleep to the last, as a periodic thread does.
+    /// The wake-up time: on one even grid from the first sleep to the last, as in a periodic
+    /// thread.
     Deadline,
 }
 
@@ -25,22 +26,22 @@ pub struct Grid {
     next: Nanos,
 }
 
-/// How a sleep has ended.
+/// The outcome of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Wake-up minus target.
     pub miss: i64,
-    /// How many deadlines after its own had passed.
+    /// The number of deadlines after its own that had passed.
     pub missed: u32,
 }
 
 impl Grid {
-    /// Its first deadline is an interval after `start`. The interval is not zero.
+    /// The first deadline is one interval after `start`. The interval must not be zero.
     pub fn new(start: Nanos, interval: Nanos) -> Self {
         Self { interval, next: start + interval }
     }
 
-    /// When a sleep is to end that is asked for now.
+    /// The target of a sleep requested now.
     pub fn target(&self, asks: Asks, now: Nanos) -> Nanos {
         match asks {
             Asks::Length => now + self.interval,
@@ -48,8 +49,9 @@ impl Grid {
         }
     }
 
-    /// Goes on after a sleep that was to end at `target`: with the next deadline that has not
-    /// passed. One that passes before it is asked for is slept through, too: that shows in its miss.
+    /// Continues after a sleep with this `target`: with the next deadline that has not passed. A
+    /// deadline that passes before its sleep is requested is also slept through, which shows in its
+    /// miss.
     pub fn woke(&mut self, target: Nanos, woke: Nanos) -> Outcome {
         let passed = woke.saturating_sub(target) / self.interval;
         self.next = target + (passed + 1) * self.interval;
@@ -73,7 +75,7 @@ mod tests {
         // A stall of five intervals: the deadlines 1300 to 1700 have passed.
         assert_eq!(grid.woke(1_200, 1_700), Outcome { miss: 500, missed: 5 });
         assert_eq!(grid.target(Asks::Deadline, 1_710), 1_800);
-        // It has passed when it is asked for: it is a sleep all the same, and a late one.
+        // It has passed when it is requested, but is still a sleep, and a late one.
         assert_eq!(grid.target(Asks::Deadline, 1_850), 1_800);
         assert_eq!(grid.woke(1_800, 1_850), Outcome { miss: 50, missed: 0 });
     }

@@ -1,4 +1,4 @@
-//! The ways of sleeping.
+//! The methods of sleeping.
 
 use std::io;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use super::clocks::timespec;
 use super::grid::{Asks, Nanos};
 use super::timers::{Epoll, SignalTimer};
 
-/// A way of sleeping: a row of the table.
+/// A method of sleeping: a row of the table.
 pub struct Method {
-    /// As it is called by `--method` and in records.
+    /// Its name for `--method` and in records.
     pub name: &'static str,
-    /// What it is told.
+    /// Its argument.
     pub asks: Asks,
-    /// Prepares it, in the thread that is to sleep, for sleeps of this length. If it cannot be had
-    /// here: why.
+    /// Prepares it, in the thread that will sleep, for sleeps of this length. The error is why it
+    /// is not available here.
     pub make: fn(Nanos) -> io::Result<Ready>,
 }
 
-/// A way of sleeping, ready to be used.
+/// A prepared method.
 pub struct Ready {
-    /// The call. It may end early with [`io::ErrorKind::Interrupted`]; then it is called again
-    /// with what is left.
+    /// The call. It may end early with [`io::ErrorKind::Interrupted`]; then it is called again for
+    /// the rest.
     pub sleep: Box<dyn FnMut(Target) -> io::Result<()>>,
-    /// What it cannot do here as it should.
+    /// Its restrictions here.
     pub degradation: Vec<String>,
 }
 
-/// When a sleep is to end.
+/// The end of a sleep.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What CLOCK_MONOTONIC is to show then.
+    /// CLOCK_MONOTONIC at the end.
     pub until: Nanos,
-    /// How long that is from now.
+    /// The length from now.
     pub length: Nanos,
 }
 
-/// All of them.
+/// All methods.
 pub const METHODS: &[Method] = &[
     Method { name: "usleep", asks: Asks::Length, make: usleep },
     Method { name: "nanosleep", asks: Asks::Length, make: nanosleep },
@@ -58,7 +58,7 @@ const MILLISECOND: Nanos = 1_000_000;
 fn usleep(length: Nanos) -> io::Result<Ready> {
     let sleep = |target: Target| {
         let micros = libc::useconds_t::try_from(target.length.div_ceil(MICROSECOND));
-        // SAFETY: takes a number.
+        // SAFETY: it takes a number.
         match unsafe { libc::usleep(micros.unwrap_or(libc::useconds_t::MAX)) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -74,7 +74,7 @@ fn nanosleep(_: Nanos) -> io::Result<Ready> {
             tv_sec: timespec(target.length).tv_sec,
             tv_nsec: timespec(target.length).tv_nsec,
         };
-        // SAFETY: the time is ours to read; what is left of it is not asked for.
+        // SAFETY: the time is valid to read; the rest is not requested.
         match unsafe { libc::nanosleep(&raw const length, std::ptr::null_mut()) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -114,7 +114,7 @@ fn epoll(length: Nanos) -> io::Result<Ready> {
     Ok(Ready { sleep: Box::new(move |target| epoll.wait(target.length)), degradation })
 }
 
-/// The library's. It is never early by its own clock, which can be some nanoseconds off the
+/// The library's sleeper. It is never early on its own clock, which can be some nanoseconds off the
 /// kernel's.
 fn sleeper(_: Nanos) -> io::Result<Ready> {
     let mut sleeper = Sleeper::new();
@@ -131,7 +131,7 @@ fn ready(sleep: impl FnMut(Target) -> io::Result<()> + 'static) -> io::Result<Re
     Ok(Ready { sleep: Box::new(sleep), degradation: Vec::new() })
 }
 
-/// What is to be said of lengths that are not whole ones of this unit.
+/// The restriction for lengths that are not multiples of this unit.
 fn rounded(length: Nanos, unit: Nanos, name: &str) -> Vec<String> {
     let up = length.next_multiple_of(unit);
     let said = || format!("it takes whole {name}: {up} ns instead of {length}");
@@ -152,7 +152,7 @@ mod tests {
                 let until = monotonic() + length;
                 (ready.sleep)(Target { until, length }).unwrap();
                 let woke = monotonic();
-                // The library's clock may be off by this.
+                // The library's clock may be off by this much.
                 let error = if method.name == "sleeper" { 10_000 } else { 0 };
                 assert!(woke + error >= until, "{}: {woke} before {until}", method.name);
             }

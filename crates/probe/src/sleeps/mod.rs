@@ -1,7 +1,7 @@
 //! How late sleeps end.
 //!
-//! - `method`: the ways of sleeping, a table.
-//! - `grid`: when sleeps are to end, and what is slept through.
+//! - `method`: the table of methods.
+//! - `grid`: deadlines, and those that were slept through.
 //! - `timers`, `clocks`: the kernel's.
 
 pub mod clocks;
@@ -39,27 +39,27 @@ pub struct Options {
     count: u32,
 }
 
-/// Sleeps in a record.
+/// The number of sleeps in a record.
 const CHUNK: usize = 8_192;
-/// The sleeps before those that count: memory is touched for the first time, and whoever adapts
-/// has seen nothing yet. No more than these take in the time.
+/// The number of sleeps before those that count: they touch memory for the first time and give
+/// adaptive methods their first observations. At most as many as fit into `WARM_UP_TIME`.
 const WARM_UP: u64 = 50;
 const WARM_UP_TIME: Nanos = 200_000_000;
-/// What may come on top of twice what all sleeps should take.
+/// The time allowed in addition to twice the expected time of all sleeps.
 const PATIENCE: Nanos = 60_000_000_000;
 
-/// What came of sleeps: at the same place in both what came of the same one.
+/// The results of sleeps: the same index in both belongs to the same sleep.
 struct Samples {
     miss: Vec<i64>,
     missed: Vec<u32>,
-    /// Processor time that each chunk took.
+    /// The processor time of each chunk.
     cpu: Vec<Nanos>,
 }
 
 /// Measures, and prints the records.
 ///
 /// # Errors
-/// When a method that is there does not work, or nobody reads the records.
+/// When an available method does not work, or the output is closed.
 pub fn run(options: &Options, output: &mut Output) -> Result<(), Box<dyn Error>> {
     let method = METHODS.iter().find(|it| it.name == options.method);
     let method = method.ok_or("there is no such method")?;
@@ -136,7 +136,7 @@ fn sleep(
     Ok(())
 }
 
-/// When it has ended.
+/// Sleeps and returns the end time.
 fn sleep_until(
     until: Nanos,
     mut now: Nanos,
@@ -153,14 +153,14 @@ fn sleep_until(
             Err(_) if watchdog.is_over() => {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end"));
             }
-            // A signal that is none of its business, such as one that stopped the program.
+            // An unrelated signal, such as one that stopped the program.
             Err(_) => {}
         }
     }
 }
 
 impl Samples {
-    /// In memory that is there already: no page is missing later.
+    /// Preallocates and touches the memory, to avoid page faults later.
     fn with_room_for(count: usize) -> io::Result<Self> {
         let count = count.max(WARM_UP as usize);
         let mut samples = Self {
@@ -208,7 +208,7 @@ mod tests {
             let samples = measure(method, &mut ready, interval, 40).unwrap();
             assert_eq!((samples.miss.len(), samples.missed.len()), (40, 40), "{}", method.name);
             assert_eq!(samples.cpu.len(), 1);
-            // The library's clock may be off by this.
+            // The library's clock may be off by this much.
             let error = if method.name == "sleeper" { 10_000 } else { 0 };
             for (miss, missed) in samples.miss.iter().zip(&samples.missed) {
                 assert!(*miss >= -error, "{}: {miss}", method.name);

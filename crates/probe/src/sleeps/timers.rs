@@ -1,4 +1,4 @@
-//! What to wait with in the kernel, besides the calls that sleep.
+//! The kernel's waiting mechanisms besides the sleep calls.
 
 use std::io;
 use std::mem::zeroed;
@@ -10,14 +10,14 @@ use rustix::time::Itimerspec;
 use super::clocks::{monotonic, timespec};
 use super::grid::Nanos;
 
-/// A POSIX timer of the calling thread, which gets its signal: see timer_create(2).
+/// A POSIX timer that signals the calling thread: see timer_create(2).
 pub struct PosixTimer(libc::c_int);
 
 impl PosixTimer {
-    /// One that is not armed.
+    /// Creates a disarmed timer.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn new(signal: libc::c_int) -> io::Result<Self> {
         // SAFETY: the structure is plain numbers.
         let mut event: libc::sigevent = unsafe { zeroed() };
@@ -25,9 +25,8 @@ impl PosixTimer {
         event.sigev_signo = signal;
         event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
         let mut id = 0;
-        // The C library's own would keep some signals for itself, and its timers are of a form of
-        // its own.
-        // SAFETY: the kernel reads the event and writes the number of the timer.
+        // The C library's own version would reserve some signals, and its timers have their own
+        // form. SAFETY: the kernel reads the event and writes the number of the timer.
         let made = unsafe {
             libc::syscall(
                 libc::SYS_timer_create,
@@ -39,13 +38,14 @@ impl PosixTimer {
         succeeded(made).map(|()| Self(id))
     }
 
-    /// Has it fire at `first`, and then each `period`; once if that is zero.
+    /// Arms it to fire at `first`, and then every `period`; once if that is zero.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn arm(&self, first: Nanos, period: Nanos) -> io::Result<()> {
         let times = Itimerspec { it_interval: timespec(period), it_value: timespec(first) };
-        // SAFETY: the times are ours to read, in the kernel's form; the old ones are not asked for.
+        // SAFETY: the times are valid to read, in the kernel's form; the old ones are not
+        // requested.
         succeeded(unsafe {
             libc::syscall(
                 libc::SYS_timer_settime,
@@ -60,32 +60,32 @@ impl PosixTimer {
 
 impl Drop for PosixTimer {
     fn drop(&mut self) {
-        // SAFETY: takes a number; the timer is ours, and nobody uses it after this.
+        // SAFETY: it takes a number; the timer is ours and not used afterwards.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.0) };
     }
 }
 
-/// A POSIX timer that is waited for by taking its signal.
+/// A POSIX timer that is waited for by accepting its signal.
 pub struct SignalTimer {
     timer: PosixTimer,
     signals: libc::sigset_t,
 }
 
 impl SignalTimer {
-    /// One that is not armed. Its signal stays blocked in the calling thread.
+    /// Creates a disarmed timer. Its signal stays blocked in the calling thread.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn new() -> io::Result<Self> {
         let signal = libc::SIGRTMIN();
-        // SAFETY: a set of signals is plain bits; the functions write into it alone.
+        // SAFETY: a set of signals is plain bits; the functions write only into it.
         let signals = unsafe {
             let mut signals: libc::sigset_t = zeroed();
             libc::sigemptyset(&raw mut signals);
             libc::sigaddset(&raw mut signals, signal);
             signals
         };
-        // SAFETY: the set is ours to read; the old one is not asked for.
+        // SAFETY: the set is valid to read; the old one is not requested.
         match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &signals, ptr::null_mut()) } {
             0 => Ok(Self { timer: PosixTimer::new(signal)?, signals }),
             error => Err(io::Error::from_raw_os_error(error)),
@@ -98,7 +98,7 @@ impl SignalTimer {
     /// [`io::ErrorKind::Interrupted`] if a signal handler has run meanwhile.
     pub fn sleep(&self, until: Nanos) -> io::Result<()> {
         self.timer.arm(until, 0)?;
-        // SAFETY: the set is ours to read; what is known of the signal is not asked for.
+        // SAFETY: the set is valid to read; the signal's information is not requested.
         match unsafe { libc::sigwaitinfo(&raw const self.signals, ptr::null_mut()) } {
             -1 => Err(io::Error::last_os_error()),
             _ => Ok(()),
@@ -108,40 +108,40 @@ impl SignalTimer {
 
 impl Drop for SignalTimer {
     fn drop(&mut self) {
-        // One that has come and was not waited for would be taken for the next timer's.
+        // A pending signal would be taken for the next timer's.
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let _ = self.timer.arm(0, 0);
-        // SAFETY: the set and the time are ours to read.
+        // SAFETY: the set and the time are valid to read.
         unsafe { libc::sigtimedwait(&raw const self.signals, ptr::null_mut(), &raw const now) };
     }
 }
 
-/// Waits for events of which there are none, until the time is over.
+/// Waits for events that never come, until the timeout.
 pub struct Epoll {
     descriptor: OwnedFd,
-    /// Whether it can be told nanoseconds: epoll_pwait2(2), since Linux 5.11.
+    /// Whether it accepts nanoseconds: epoll_pwait2(2), since Linux 5.11.
     is_exact: bool,
 }
 
 impl Epoll {
-    /// One that has nothing to wait for but the time.
+    /// An instance without descriptors.
     ///
     /// # Errors
-    /// Where there is no descriptor for it.
+    /// If no descriptor is available.
     pub fn new() -> io::Result<Self> {
         let descriptor = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC)?;
         let mut made = Self { descriptor, is_exact: true };
-        // Sandboxes that do not know it refuse it, in one way or the other.
+        // Sandboxes that do not know it refuse it in various ways.
         made.is_exact = made.wait_exactly(0).is_ok();
         Ok(made)
     }
 
-    /// Whether it can be told nanoseconds; else it is told whole milliseconds, rounded up.
+    /// Whether it accepts nanoseconds; otherwise whole milliseconds, rounded up.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// Waits for so long.
+    /// Waits for this long.
     ///
     /// # Errors
     /// [`io::ErrorKind::Interrupted`] if a signal handler has run meanwhile.
@@ -153,7 +153,7 @@ impl Epoll {
         // SAFETY: an event is plain numbers.
         let mut event: libc::epoll_event = unsafe { zeroed() };
         let timeout = timespec(length);
-        // SAFETY: there is room for the one event that it may write, the time is ours to read, in
+        // SAFETY: there is room for the one event that it may write, the time is valid to read, in
         // the kernel's form, and there is no set of signals.
         succeeded(unsafe {
             libc::syscall(
@@ -179,28 +179,28 @@ impl Epoll {
     }
 }
 
-/// Ends what waits too long: from a time on it interrupts the thread that made it, again and again,
-/// so that no call goes on for ever.
+/// Ends waits that take too long: after a time it interrupts the thread that created it repeatedly,
+/// so that no call lasts forever.
 pub struct Watchdog {
     limit: Nanos,
     _timer: PosixTimer,
 }
 
-/// Between two interruptions: one that comes between two calls ends neither.
+/// The interval of interruptions: one between two calls ends neither.
 const AGAIN: Nanos = 100_000_000;
 
 impl Watchdog {
-    /// For so long nothing happens.
+    /// Does nothing for this long.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn after(patience: Nanos) -> io::Result<Self> {
         extern "C" fn nothing(_: libc::c_int) {}
-        // SAFETY: the structure is plain numbers, of which an empty mask and no flags are zero: a
-        // call that is interrupted is not to be taken up again.
+        // SAFETY: the structure is plain numbers, where zero means an empty mask and no flags: an
+        // interrupted call must not be restarted.
         let mut action: libc::sigaction = unsafe { zeroed() };
         action.sa_sigaction = nothing as *const () as usize;
-        // SAFETY: the action is ours to read, and its handler does nothing.
+        // SAFETY: the action is valid to read, and its handler does nothing.
         let set = unsafe { libc::sigaction(libc::SIGALRM, &raw const action, ptr::null_mut()) };
         succeeded(set.into())?;
         let (limit, timer) = (monotonic() + patience, PosixTimer::new(libc::SIGALRM)?);
@@ -208,7 +208,7 @@ impl Watchdog {
         Ok(Self { limit, _timer: timer })
     }
 
-    /// Whether it is over.
+    /// Whether the time is over.
     pub fn is_over(&self) -> bool {
         monotonic() >= self.limit
     }
@@ -251,7 +251,7 @@ mod tests {
     fn what_never_ends_is_ended() {
         let watchdog = Watchdog::after(5 * MILLISECOND).unwrap();
         assert!(!watchdog.is_over() || monotonic() >= watchdog.limit);
-        // It is not armed: it never fires.
+        // It is disarmed and never fires.
         let timer = Timerfd::new().unwrap();
         let error = timer.wait().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);

@@ -1,9 +1,8 @@
-//! A level that a command leads to: `ssh host`, `kubectl exec -i pod --`, `docker exec -i name`.
+//! A level reached through a command: `ssh host`, `kubectl exec -i pod --`, `docker exec -i name`.
 //!
-//! The command is followed by `sh`, and that shell is fed a script which holds the probe, unpacks
-//! it into a folder of its own, removes the folder and becomes the probe, with the same standard
-//! input. Shells read ahead; the greeting is waited for before the first request, so there is
-//! nothing for them to take away.
+//! The command is followed by `sh`, and that shell reads a script which contains the probe, unpacks
+//! it into a temporary folder, removes the folder and becomes the probe, with the same standard
+//! input. Shells read ahead, so the first request is sent only after the greeting.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,31 +22,31 @@ use super::process::{self, Group};
 use super::{Channel, Level, Unavailable};
 use crate::stop::Stop;
 
-/// The script, with places to be filled in.
+/// The script, a template.
 const SCRIPT: &str = include_str!("carry.sh");
 
-/// The line with which the packed probe ends.
+/// The line that ends the packed probe.
 const END: &str = "END-OF-PROBE";
 
-/// How long the lines of the packed probe are: what every base64 accepts.
+/// The line length of the packed probe, which every base64 accepts.
 const LINE: usize = 76;
 
-/// What `uname -m` calls the machines that probes are built for.
+/// The names in `uname -m` of the machines that probes are built for.
 const MACHINES: [(Architecture, &str); 2] =
     [(Architecture::X86_64, "x86_64"), (Architecture::Aarch64, "aarch64")];
 
 /// The level.
 #[derive(Debug)]
 pub struct Remote {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The words before `sh`; at least one.
     pub prefix: Vec<String>,
-    /// The command `eigentime`, which sees to it that nothing of the prefix outlasts the study.
+    /// The command `eigentime`, which ensures that nothing of the prefix outlasts the study.
     pub eigentime: PathBuf,
-    /// The probe that is carried there.
+    /// The probe to send there.
     pub probe: PathBuf,
-    /// Where loads may write there.
+    /// The folder there for the files of loads.
     pub folder: PathBuf,
 }
 
@@ -93,8 +92,8 @@ impl Level for Remote {
     }
 }
 
-/// Writes in a thread of its own: what leads to the other machine may be long in connecting, and
-/// the script is longer than a pipe.
+/// Writes in a separate thread: connecting to the other machine may take long, and the script is
+/// longer than a pipe.
 struct Feed(Sender<Vec<u8>>);
 
 impl Feed {
@@ -103,7 +102,7 @@ impl Feed {
         thread::spawn(move || {
             let first = iter::once(first.into_bytes());
             for bytes in first.chain(receiver) {
-                // Whoever does not read any more is found out by what is read from it.
+                // A closed reader is detected on its output.
                 if to.write_all(&bytes).and_then(|()| to.flush()).is_err() {
                     break;
                 }
@@ -124,7 +123,7 @@ impl Write for Feed {
     }
 }
 
-/// The script that carries a probe.
+/// The script that contains a probe.
 fn script(probe: &[u8]) -> Result<String, String> {
     let file = object::File::parse(probe).map_err(|error| format!("it is no probe: {error}"))?;
     let machine = MACHINES.iter().find(|(kind, _)| *kind == file.architecture());
@@ -147,8 +146,8 @@ mod tests {
     use super::*;
     use std::process::Stdio;
 
-    /// What a shell says when it is fed the script with this program as the probe, and `input`
-    /// after the program's first line.
+    /// The output of a shell given the script with this program as the probe, and `input` after the
+    /// program's first line.
     fn carried(shell: &[&str], program: &str, machine: &str) -> (String, String) {
         let mut child = Command::new(shell[0])
             .args(&shell[1..])
@@ -172,8 +171,8 @@ mod tests {
 
     #[test]
     fn every_shell_becomes_the_probe_and_leaves_nothing() {
-        // A script in the probe's place: what is seen of its folder and arguments is told. It is
-        // as long as a probe, so that it does not fit into a pipe.
+        // A script instead of the probe, which reports its folder and arguments. It is as long as a
+        // probe, so that it does not fit into a pipe.
         let program = format!(
             "#!/bin/sh\necho \"$# $1\"; readlink /proc/$$/fd/9\nexit 0\n{}",
             "#\n".repeat(300_000)

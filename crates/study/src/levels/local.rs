@@ -1,8 +1,8 @@
 //! Levels of this host: itself, a time namespace, a container.
 //!
-//! Namespaces are entered by `eigentime bench enter`, which needs a process with one thread. It
-//! becomes the probe, or the runtime that starts it: nobody follows the probe, and no filter looks
-//! at its system calls, as they would in a timeline.
+//! Namespaces are entered by `eigentime bench enter`, which needs a single-threaded process. It
+//! becomes the probe, or the runtime that starts it: nothing traces the probe, and no filter
+//! inspects its system calls, as they would in a timeline.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,24 +13,24 @@ use super::rootfs::Rootfs;
 use super::{Channel, Level, Tools, Unavailable};
 use crate::stop::Stop;
 
-/// What the monotonic clocks are ahead of the host's in a namespace: one day, as `eigentime` reads
-/// it. It is not zero so that the kernel has to add it to every reading.
+/// The offset of the monotonic clocks in a namespace: one day, in `eigentime`'s notation. It is not
+/// zero so that the kernel has to add it to every reading.
 const OFFSET: &str = "+1d";
 
-/// Where a container sees the folder in which loads may write.
+/// The folder for loads inside a container.
 const FOLDER: &str = "/load";
 
-/// Where the probe is in a container.
+/// The probe inside a container.
 const PROBE: &str = "/eigentime-probe";
 
-/// Which of them.
+/// The kind of level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The host itself.
     Baseline,
-    /// A time namespace, and a user namespace where the user is no root.
+    /// A time namespace, and a user namespace if the user is not root.
     Namespace,
-    /// All eight namespaces, with a file system that has only the probe.
+    /// All eight namespaces, with a file system that contains only the probe.
     Container,
 }
 
@@ -42,7 +42,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// One of them.
+    /// A level of this kind.
     #[must_use]
     pub fn new(place: Place, tools: &Tools) -> Self {
         Self { place, tools: tools.clone() }
@@ -101,7 +101,7 @@ impl Level for Local {
             channel.notes.insert("namespaces".into(), namespaces.into());
             channel.notes.insert("clock_offsets".into(), OFFSET.into());
         }
-        // The process first, then the file system that it has.
+        // Dropped in this order: the process, then its file system.
         channel.held = Box::new((channel.held, rootfs));
         Ok(channel)
     }

@@ -1,12 +1,13 @@
 //! Where probes run.
 //!
-//! Each level starts `eigentime-probe serve` in its own way, and is spoken to in the same
+//! Each level starts `eigentime-probe serve` in its own way; all use the same protocol
 //! ([`eigentime_probe::protocol`]).
 //!
 //! - `local`: this host, a time namespace, a container.
-//! - `command`: whatever a command leads to: `ssh`, `kubectl exec`, another hypervisor's guest.
+//! - `command`: anything reached through a command: `ssh`, `kubectl exec`, another hypervisor's
+//!   guest.
 //! - `vm`: a virtual machine of our own.
-//! - `rootfs`: a container's file system, of which nothing is left.
+//! - `rootfs`: a container's temporary file system.
 //! - `process`: probes behind the pipes of a process.
 
 pub mod command;
@@ -23,53 +24,53 @@ pub use process::{Complaints, Outcome};
 
 use crate::stop::Stop;
 
-/// A probe that serves: what it is told and what it says, until this is dropped.
+/// A serving probe, until this is dropped.
 pub struct Channel {
-    /// Requests go here, a line each.
+    /// Requests, a line each.
     pub to: Box<dyn Write + Send>,
-    /// The greeting and answers come from here, a line each.
+    /// The greeting and answers, a line each.
     pub from: Box<dyn BufRead + Send>,
-    /// Ends what was started and takes away what was made, when it is dropped. `to` is dropped
-    /// before it, which tells the probe to end.
+    /// Ends the started processes and removes temporary files when dropped. `to` is dropped before
+    /// it, which tells the probe to end.
     pub held: Box<dyn Send>,
-    /// What is to be known of this place and is not among the doctor's facts: `accelerator` → `kvm`.
+    /// Properties of this level that are not among the doctor's facts: `accelerator` → `kvm`.
     pub notes: BTreeMap<String, String>,
-    /// What comes over the standard error of what was started.
+    /// The standard error of the started process.
     pub complaints: Complaints,
-    /// How it has ended.
+    /// Its exit status.
     pub outcome: Outcome,
 }
 
 /// A level, ready to be opened.
 pub trait Level {
-    /// Its name in the results: `baseline`, `namespace`, `container`, `vm`, or one given to it.
+    /// Its name in the results: `baseline`, `namespace`, `container`, `vm`, or a custom one.
     fn name(&self) -> &str;
 
-    /// Starts a probe there. It has not been read from: its greeting comes first. Where that takes
-    /// long, it ends when the study is asked to stop.
+    /// Starts a probe there. Its first output is the greeting. A long start ends when the study is
+    /// asked to stop.
     ///
     /// # Errors
     /// [`Unavailable`], with what it needs.
     fn open(&self, stop: &Stop) -> Result<Channel, Unavailable>;
 
-    /// What would help where a probe was started and does not greet.
+    /// A remedy if a started probe does not send its greeting.
     fn help(&self) -> &str {
         "see whether the probe can be run there: eigentime-probe facts --quick"
     }
 
-    /// A folder there in which loads may write; it should be on a disk.
+    /// A folder there for the files of loads; it should be on a disk.
     fn folder(&self) -> &Path {
         Path::new("/var/tmp")
     }
 }
 
-/// Why a level cannot be had here.
+/// Why a level is unavailable here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}\nhelp: {help}")]
 pub struct Unavailable {
-    /// What is missing or was refused.
+    /// The reason.
     pub why: String,
-    /// What would help.
+    /// The remedy.
     pub help: String,
 }
 
@@ -80,27 +81,27 @@ impl Unavailable {
     }
 }
 
-/// Which level is asked for.
+/// The requested level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// This host.
     Baseline,
-    /// A time namespace, and nothing else.
+    /// A time namespace only.
     Namespace,
     /// A container: all eight namespaces.
     Container,
     /// A virtual machine.
     Vm,
-    /// What a command leads to.
+    /// One reached through a command.
     Command {
-        /// What it is called in the results.
+        /// Its name in the results.
         name: String,
         /// The words before the command that runs there.
         prefix: Vec<String>,
     },
 }
 
-/// The levels that have names of their own.
+/// The built-in levels.
 const NAMED: [(&str, Asked); 4] = [
     ("baseline", Asked::Baseline),
     ("namespace", Asked::Namespace),
@@ -108,11 +109,11 @@ const NAMED: [(&str, Asked); 4] = [
     ("vm", Asked::Vm),
 ];
 
-/// What is between the name of a level and its command, or before the command.
+/// The separator between the name of a level and its command, or the prefix of a command.
 const COMMAND: &str = "command:";
 
 impl Asked {
-    /// What it is called in the results.
+    /// Its name in the results.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -121,11 +122,11 @@ impl Asked {
         }
     }
 
-    /// Reads a list: `baseline,namespace`; or one level that is a command, which may hold commas:
-    /// `command:ssh host`, `NAME=command:ssh host`.
+    /// Parses a list: `baseline,namespace`; or one level that is a command, which may contain
+    /// commas: `command:ssh host`, `NAME=command:ssh host`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The syntax error.
     pub fn parse(text: &str) -> Result<Vec<Self>, String> {
         if let Some(prefix) = text.strip_prefix(COMMAND) {
             return Self::command(text, prefix).map(|level| vec![level]);
@@ -170,7 +171,7 @@ impl Asked {
         }
     }
 
-    /// Makes it ready to be opened.
+    /// Creates the level.
     #[must_use]
     pub fn level(&self, tools: &Tools) -> Box<dyn Level> {
         let local = |place| Box::new(local::Local::new(place, tools));
@@ -195,18 +196,18 @@ impl Asked {
     }
 }
 
-/// With what levels are made.
+/// The resources for creating levels.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// The probe: a static executable.
     pub probe: PathBuf,
     /// The command `eigentime`, which enters namespaces.
     pub eigentime: PathBuf,
-    /// Where loads may write.
+    /// The folder for the files of loads.
     pub folder: PathBuf,
-    /// The virtual machine's kernel; without it, the one that is found.
+    /// The virtual machine's kernel; by default, the one that is found.
     pub kernel: Option<PathBuf>,
-    /// What runs the virtual machine's code; without it, what works here.
+    /// The virtual machine's accelerator; by default, one that works here.
     pub accelerator: Option<vm::Accelerator>,
 }
 

@@ -1,4 +1,4 @@
-//! A probe in a process of this machine, spoken to through pipes.
+//! A probe in a process of this machine, connected through pipes.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
@@ -13,29 +13,29 @@ use nix::unistd::Pid;
 
 use super::{Channel, Unavailable};
 
-/// How long a probe may take to end by itself once nobody speaks to it any more. It gives its loads
-/// two seconds.
+/// How long a probe may take to end by itself after its input is closed. It gives its loads two
+/// seconds.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// How often it is looked whether it has ended.
+/// The polling interval for its end.
 const GLANCE: Duration = Duration::from_millis(10);
 
-/// How much is kept of what a probe complains of, in bytes.
+/// How much of a probe's standard error is kept, in bytes.
 const COMPLAINTS: usize = 4096;
 
-/// What came over a probe's standard error, the last of it.
+/// The last part of a probe's standard error.
 #[derive(Clone, Debug, Default)]
 pub struct Complaints(Arc<Mutex<Vec<u8>>>);
 
 impl Complaints {
-    /// What came so far, without white space around it.
+    /// The text so far, trimmed.
     #[must_use]
     pub fn text(&self) -> String {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&held).trim().to_owned()
     }
 
-    /// Notes what comes, until its end, in a thread of its own.
+    /// Collects the output until its end, in a separate thread.
     pub fn listen(&self, mut to: impl Read + Send + 'static) {
         let held = Arc::clone(&self.0);
         thread::spawn(move || {
@@ -50,12 +50,12 @@ impl Complaints {
     }
 }
 
-/// How a process has ended, for those who do not hold it.
+/// The exit status of a process, for those that do not own it.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome(Option<Arc<Mutex<Child>>>);
 
 impl Outcome {
-    /// As the standard library says it: `exit status: 1`; none: it runs, or is no process.
+    /// In the standard library's form: `exit status: 1`; none if it is running or is not a process.
     #[must_use]
     pub fn text(&self) -> Option<String> {
         let child = self.0.as_ref()?;
@@ -64,18 +64,18 @@ impl Outcome {
     }
 }
 
-/// To which processes signals go when a probe is made to end.
+/// The processes that are signalled to end a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// A group of its own, all of it: Ctrl-C at the terminal does not reach it, and this study
-    /// ends it in order.
+    /// All of its own process group: Ctrl-C at the terminal does not reach it, and this study ends
+    /// it in order.
     Own,
-    /// The group of this process, of which only the probe's own process is signalled: a command
-    /// such as `ssh` may ask for a password at the terminal, which is the foreground group's.
+    /// Only the probe's process, in the group of this process: a command such as `ssh` may ask for
+    /// a password at the terminal, which only the foreground group can do.
     Shared,
 }
 
-/// Starts a command whose standard input and output are a probe's.
+/// Starts a command whose standard input and output are those of a probe.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -111,7 +111,7 @@ fn listened(errors: ChildStderr) -> Complaints {
     complaints
 }
 
-/// A process that ends when this is dropped.
+/// A process that is ended when this is dropped.
 struct Held {
     child: Arc<Mutex<Child>>,
     group: Group,
@@ -124,7 +124,7 @@ impl Held {
 
     fn signal(&self, signal: Signal) {
         let process = Pid::from_raw(self.child().id().cast_signed());
-        // It may have ended meanwhile, which is what is wanted.
+        // It may have ended meanwhile, as intended.
         let _ = match self.group {
             Group::Own => killpg(process, signal),
             Group::Shared => nix::sys::signal::kill(process, signal),
@@ -145,7 +145,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Its standard input has ended by now.
+        // Its standard input is closed by now.
         if !self.ends_within(GRACE) {
             self.signal(Signal::SIGTERM);
             if !self.ends_within(GRACE) {

@@ -1,11 +1,10 @@
-//! A container's file system with nothing but the probe, of which nothing is left.
+//! A container's temporary file system with only the probe.
 //!
-//! Three see to that, because each of them can be killed: the study removes it when it has done
-//! with the container; `eigentime bench enter`, which outlives the container, removes it after
-//! that; and the next one that is made removes those of this user that nobody holds any more.
-//! Whoever needs one holds a shared lock of its folder, which the kernel releases with its last
-//! process. It cannot be removed as soon as the container runs: mounts go with the folders that
-//! they are on.
+//! Three parties remove it, because each of them can be killed: the study, when it is done with the
+//! container; `eigentime bench enter`, which outlives the container; and the next creation, which
+//! removes those of this user that are no longer held. Each user of it holds a shared lock of its
+//! folder, which the kernel releases with its last process. It cannot be removed as soon as the
+//! container runs, because that would remove the mounts on its folders.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,13 +15,13 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::Unavailable;
 
-/// With what their names begin: folders for results are called otherwise.
+/// The prefix of their names, which no folder for results has.
 const PREFIX: &str = "eigentime-rootfs-";
 
-/// How often one is made anew that a sweep has taken before it was held.
+/// How often creation is retried if a sweep removed the folder before it was locked.
 const TRIES: usize = 10;
 
-/// A file system that is gone when this is dropped.
+/// A file system that is removed when this is dropped.
 #[derive(Debug)]
 pub struct Rootfs {
     path: PathBuf,
@@ -30,10 +29,10 @@ pub struct Rootfs {
 }
 
 impl Rootfs {
-    /// One with this file, at this place in it.
+    /// Creates one that contains this file at this place.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub fn with(probe: &Path, name: &str) -> Result<Self, Unavailable> {
         Self::below(&std::env::temp_dir(), probe, name)
     }
@@ -64,7 +63,7 @@ impl Rootfs {
         Err(io::Error::other("it is removed again and again"))
     }
 
-    /// Where it is.
+    /// Its location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -78,7 +77,7 @@ impl Drop for Rootfs {
     }
 }
 
-/// Holds a file system, so that nobody sweeps it; none: it is gone.
+/// Locks a file system against sweeping; none if it is gone.
 ///
 /// # Errors
 /// If the folder cannot be opened.
@@ -86,7 +85,7 @@ pub fn hold(path: &Path) -> io::Result<Option<Flock<File>>> {
     let Some(folder) = opened(path)? else { return Ok(None) };
     let held = match Flock::lock(folder, FlockArg::LockSharedNonblock) {
         Ok(held) => held,
-        // Somebody is about to sweep it.
+        // Another process is about to sweep it.
         Err((_, nix::errno::Errno::EWOULDBLOCK)) => return Ok(None),
         Err((_, errno)) => return Err(errno.into()),
     };
@@ -104,7 +103,7 @@ fn opened(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Removes one, once nothing runs in it any more. Other folders are left alone.
+/// Removes one that is no longer in use. Other folders are left alone.
 pub fn remove(path: &Path) {
     if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
         // The study may have removed it already.
@@ -112,7 +111,7 @@ pub fn remove(path: &Path) {
     }
 }
 
-/// Removes those of this user that nobody holds: what killed processes have left.
+/// Removes those of this user that are not held: leftovers of killed processes.
 pub fn sweep() {
     sweep_below(&std::env::temp_dir());
 }
@@ -128,7 +127,7 @@ fn sweep_below(folder: &Path) {
             && let Ok(folder) = File::open(&path)
             && let Ok(_held) = Flock::lock(folder, FlockArg::LockExclusiveNonblock)
         {
-            // What cannot be removed is in the way of nobody.
+            // A remaining folder is harmless.
             let _ = fs::remove_dir_all(&path);
         }
     }
@@ -160,7 +159,7 @@ mod tests {
         drop(held);
         assert!(!path.exists() && hold(&path).unwrap().is_none());
         drop((also, other));
-        // Only what was made here is removed.
+        // Only folders created here are removed.
         remove(&results);
         assert!(results.exists());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);

@@ -1,4 +1,4 @@
-//! What `docs/bench` has from the code itself.
+//! The parts of `docs/bench` that are generated from the code.
 
 use std::fmt::Write as _;
 

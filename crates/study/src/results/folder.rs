@@ -1,4 +1,4 @@
-//! The folder of a run: begun, continued, finished.
+//! The folder of a run: started, continued, finished.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,21 +13,21 @@ use super::tables::Tables;
 use crate::plan::Plan;
 use crate::summary::{Gathered, Summary, remarks_of_levels};
 
-/// Below the folder, as long as the run is not complete.
+/// In the folder until the run is complete.
 const JOURNAL: &str = "journal";
 
-/// Held by whoever works on the run.
+/// Held by the process that works on the run.
 const LOCK: &str = "lock";
 
-/// Why a folder cannot be had.
+/// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// There is something else in it.
+    /// It contains something else.
     #[error(
         "{0} is not empty, and holds no results of eigentime bench\nhelp: name another folder by --out"
     )]
     Other(PathBuf),
-    /// It holds another run.
+    /// It contains another run.
     #[error(
         "{folder} holds another run, which differs:\n  {differences}\n\
          help: name another folder by --out, or say what was said for that run"
@@ -35,13 +35,13 @@ pub enum Refused {
     Differs {
         /// The folder.
         folder: String,
-        /// In what, a line each.
+        /// The differences, a line each.
         differences: String,
     },
-    /// It holds what was merged of several.
+    /// It contains merged runs.
     #[error("{0} holds what was merged of several runs\nhelp: name another folder by --out")]
     Merged(PathBuf),
-    /// Somebody works on it.
+    /// Another process works on it.
     #[error("somebody else measures into {0}\nhelp: wait, or name another folder by --out")]
     Busy(PathBuf),
     /// It cannot be read or written.
@@ -54,20 +54,20 @@ pub enum Refused {
     },
 }
 
-/// The folder of a run that this process works on.
+/// The folder of a run on which this process works.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// What is done already; None once the run is complete.
+    /// The steps already done; None once the run is complete.
     pub journal: Option<Journal>,
-    /// What is said of the run.
+    /// The description of the run.
     pub run: Run,
     _lock: Option<Flock<File>>,
 }
 
 impl Folder {
-    /// Opens a folder for a plan: a new one, or one in which the same was begun. `seed` is what
-    /// the plan's is to be if it was said; else it is that of the run that was begun.
+    /// Opens a folder for a plan: a new one, or one in which the same was started. `seed` is the
+    /// plan's if given; the default is that of the run already started.
     ///
     /// # Errors
     /// [`Refused`].
@@ -83,7 +83,7 @@ impl Folder {
         let lock = File::create(journal.join(LOCK)).map_err(system)?;
         let lock = Flock::lock(lock, FlockArg::LockExclusiveNonblock)
             .map_err(|_| Refused::Busy(path.to_owned()))?;
-        // Whoever held the lock until now may have written since.
+        // The previous holder of the lock may have written since.
         let begun = Self::begun(path, &mut plan, &by, seed)?;
         if let Some(complete) = Self::complete(path, begun.clone()) {
             fs::remove_dir_all(&journal).map_err(system)?;
@@ -115,7 +115,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The run that was begun there, if it is the same.
+    /// The run that was started there, if it is the same.
     fn begun(
         path: &Path,
         plan: &mut Plan,
@@ -146,19 +146,19 @@ impl Folder {
         })
     }
 
-    /// What there is to be had of a run that is complete.
+    /// The contents of a complete run.
     fn complete(path: &Path, begun: Option<Run>) -> Option<Self> {
         let run = begun.filter(|run| run.state == State::Complete)?;
         Some(Self { path: path.to_owned(), journal: None, run, _lock: None })
     }
 
-    /// Where it is.
+    /// Its location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// By whom its rows are.
+    /// The source of its rows.
     #[must_use]
     pub fn source(&self) -> Source {
         Source { run: self.run.run.as_str().into(), machine: self.run.by.machine.as_str().into() }
@@ -172,8 +172,8 @@ impl Folder {
         Manifest::of(vec![self.run.clone()]).write(&self.path)
     }
 
-    /// Writes tables, summary and manifest of all that is done. The journal goes once nothing is
-    /// left to be done.
+    /// Writes tables, summary and manifest of everything done. The journal is removed once nothing
+    /// is left to do.
     ///
     /// # Errors
     /// If something cannot be read or written.
@@ -188,7 +188,7 @@ impl Folder {
             tables.flush()
         })?;
         tables.finish()?;
-        // What one block could not have, and another one has, is there.
+        // A measurement skipped in one block but present in another was not skipped.
         self.run.skipped.retain(|it| !gathered.has_pair(it.load, &it.level, &it.what));
         self.run.summary = gathered.summary();
         self.run.summary.remarks.extend(remarks_of_levels(&self.run.levels));
@@ -207,8 +207,7 @@ impl Folder {
     }
 }
 
-/// Is there something that is not ours? What a run leaves that was killed at its very beginning
-/// is.
+/// Whether there is anything foreign. The leftovers of a run killed at its very beginning are not.
 fn is_foreign(path: &Path) -> io::Result<bool> {
     for file in fs::read_dir(path)? {
         let name = file?.file_name();
@@ -219,16 +218,16 @@ fn is_foreign(path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// A name for a run that no other has.
+/// A unique name for a run.
 fn id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().to_owned())
 }
 
-/// Makes one folder of those of several runs.
+/// Merges the folders of several runs into one.
 ///
 /// # Errors
-/// If one of them is no folder of results, is there twice, or is of another version; or if `out`
-/// is there already.
+/// If one of them contains no results, occurs twice, or has another version; or if `out` already
+/// exists.
 pub fn merge(folders: &[PathBuf], out: &Path) -> io::Result<usize> {
     let mut runs: Vec<Run> = Vec::new();
     let mut whence: Vec<&Path> = Vec::new();

@@ -1,7 +1,7 @@
-//! What is done already, a file for each step, so that nothing of it is lost whenever a run ends.
+//! The steps already done, a file each, so that nothing is lost whenever a run ends.
 //!
-//! A file is written under another name first, and gets its own once it is on the disk: it is
-//! there as a whole or not at all. It is a line for the step, then a line for each record.
+//! A file is written under a temporary name, and renamed once it is on the disk: it is complete or
+//! absent. It has a line for the step, then a line for each record.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::load::Load;
 use crate::plan::StepId;
 
-/// What a file is about.
+/// The subject of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// Which step; none: what a load did, while the steps after `order` were measured.
+    /// The step; none for the activity of a load while the steps after `order` were measured.
     pub step: Option<StepId>,
     /// The level's name.
     pub level: String,
@@ -25,7 +25,7 @@ pub struct Head {
     pub load: Load,
     /// The block.
     pub block: u32,
-    /// Which step it was of all that were made.
+    /// The number of the step among all that were made.
     pub order: u32,
     /// When it began, in nanoseconds since the epoch.
     pub begin_ns: i64,
@@ -36,16 +36,16 @@ pub struct Head {
 pub struct Journal {
     folder: PathBuf,
     done: BTreeMap<u32, Option<StepId>>,
-    /// What could not be read and was set aside: a line for each file. Its steps are not done.
+    /// Files that could not be read and were set aside, a line each. Their steps are not done.
     pub bad: Vec<String>,
 }
 
 impl Journal {
-    /// Opens it, and makes it if it is not there. A file that was damaged since it was written is
+    /// Opens the journal, creating it if necessary. A file that was damaged since it was written is
     /// set aside under another name.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If that fails.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let mut done = BTreeMap::new();
@@ -70,25 +70,25 @@ impl Journal {
         Ok(Self { folder: folder.to_owned(), done, bad })
     }
 
-    /// Is this step done?
+    /// Whether this step is done.
     #[must_use]
     pub fn has(&self, step: StepId) -> bool {
         self.done.values().any(|done| *done == Some(step))
     }
 
-    /// How many steps are done.
+    /// The number of steps done.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.done.values().flatten().count()
     }
 
-    /// The order of what is done next.
+    /// The order of the next step.
     #[must_use]
     pub fn next(&self) -> u32 {
         self.done.last_key_value().map_or(0, |(last, _)| last + 1)
     }
 
-    /// Writes what was done, and returns once it is on the disk.
+    /// Writes a step, and returns once it is on the disk.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -109,10 +109,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Hands over all that is done, in its order.
+    /// Passes on everything done, in order.
     ///
     /// # Errors
-    /// If a file cannot be read, or by `each`.
+    /// If a file cannot be read, or from `each`.
     pub fn read(&self, mut each: impl FnMut(&Head, &[Record]) -> io::Result<()>) -> io::Result<()> {
         for order in self.done.keys() {
             let (head, records) = whole(&self.file(*order))?;
@@ -121,7 +121,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes it: what it held is elsewhere.
+    /// Removes the journal, whose contents are stored elsewhere.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -140,7 +140,7 @@ const UNFINISHED: &str = "unfinished";
 
 const BAD: &str = "bad";
 
-/// A file, all of it.
+/// Reads a complete file.
 fn whole(path: &Path) -> io::Result<(Head, Vec<Record>)> {
     let named =
         |cause: io::Error| io::Error::new(cause.kind(), format!("{}: {cause}", path.display()));

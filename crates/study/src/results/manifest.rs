@@ -1,4 +1,4 @@
-//! `manifest.json`: what was measured where, by whom and with what outcome.
+//! `manifest.json`: what was measured where, by what, and with what result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::load::Load;
 use crate::plan::Plan;
 use crate::summary::Summary;
 
-/// What it is called.
+/// Its file name.
 pub const FILE: &str = "manifest.json";
 
-/// The version of the form that this code writes.
+/// The version of the format that this code writes.
 pub const FORM: u32 = 1;
 
 /// All of it.
@@ -127,7 +127,7 @@ pub struct Skip {
 }
 
 impl Manifest {
-    /// The one of these runs.
+    /// The manifest of these runs.
     #[must_use]
     pub fn of(runs: Vec<Run>) -> Self {
         Self { form: FORM, metrics: of_a_study().cloned().collect(), runs }
@@ -136,7 +136,7 @@ impl Manifest {
     /// The manifest of a folder; None if it has none.
     ///
     /// # Errors
-    /// If it cannot be read, or is of another form.
+    /// If it cannot be read, or has another format.
     pub fn read(folder: &Path) -> io::Result<Option<Self>> {
         #[derive(Deserialize)]
         struct Form {
@@ -158,7 +158,7 @@ impl Manifest {
         serde_json::from_str(&text).map(Some).map_err(|error| bad(error.to_string()))
     }
 
-    /// Writes it: as a whole, or not at all.
+    /// Writes it atomically.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -174,7 +174,7 @@ impl Manifest {
 }
 
 impl By {
-    /// This program, on this machine; `machine` is what to call it, else its host name.
+    /// This program on this machine; `machine` is the name to use instead of the host name.
     ///
     /// # Errors
     /// If the probe cannot be read.
@@ -194,7 +194,7 @@ impl By {
         })
     }
 
-    /// In what another differs from this one, a line each.
+    /// The differences from another, a line each.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         [
@@ -210,7 +210,7 @@ impl By {
     }
 }
 
-/// The time, in RFC 3339.
+/// The current time, in RFC 3339.
 #[must_use]
 pub fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

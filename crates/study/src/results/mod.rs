@@ -1,11 +1,11 @@
-//! What is kept of a study: a folder with a manifest and tables.
+//! The stored results of a study: a folder with a manifest and tables.
 //!
-//! - `folder`: begun, continued, finished; several made one.
-//! - `manifest`: what was measured where, by whom and with what outcome.
-//! - `rows`: the tables' columns, and how records become rows.
+//! - `folder`: started, continued, finished; merged.
+//! - `manifest`: what was measured where, by what, and with what result.
+//! - `rows`: the tables' columns, and the conversion of records to rows.
 //! - `tables`: Parquet files.
-//! - `journal`: what is done already.
-//! - `documentation`: what is documented of it, by itself.
+//! - `journal`: the steps already done.
+//! - `documentation`: the generated documentation.
 
 #[cfg(any(test, feature = "schema"))]
 pub mod documentation;

@@ -1,4 +1,4 @@
-//! The tables of the results: what a row of each has, and how records become rows.
+//! The tables of the results: their columns, and the conversion of records to rows.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use parquet_derive::ParquetRecordWriter;
 
 use super::journal::Head;
 
-/// A table: the columns that all have, then its own, each with what it means.
+/// A table: the common columns, then its own, each with its meaning.
 macro_rules! table {
     ($(#[doc = $about:literal])+ $name:ident { $(#[doc = $meaning:literal] $column:ident: $kind:ident $(<$of:ident>)?,)+ }) => {
         $(#[doc = $about])+
@@ -32,7 +32,7 @@ macro_rules! table {
         }
 
         impl $name {
-            /// Its columns, and what they mean.
+            /// Its columns, and their meanings.
             pub const COLUMNS: &[(&str, &str)] = &[
                 ("run", "Which run of `eigentime bench`."),
                 ("machine", "On which machine it ran."),
@@ -222,7 +222,7 @@ pub struct Rows {
     pub loads: Vec<LoadsRow>,
 }
 
-/// Who a row is from.
+/// The source of a row.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The run.
@@ -231,7 +231,7 @@ pub struct Source {
     pub machine: Arc<str>,
 }
 
-/// How a measurement was made, of which a probe says so.
+/// The setting of a measurement, as reported by the probe.
 struct Setting {
     cpu: Option<u32>,
     policy: Arc<str>,
@@ -255,8 +255,8 @@ macro_rules! row {
 }
 
 impl Rows {
-    /// Adds the records of a step. What a record says of the doctor and of what could not be
-    /// measured is in the manifest.
+    /// Adds the records of a step. Those of the doctor and of skipped measurements go to the
+    /// manifest.
     pub fn add(&mut self, source: &Source, head: &Head, records: &[Record]) {
         let began = records.iter().find_map(|record| match record {
             Record::Began(began) => Some(began),

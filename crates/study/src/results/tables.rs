@@ -1,4 +1,4 @@
-//! Parquet files: how the tables are written, and how files of several runs become one.
+//! Parquet files: writing the tables, and merging those of several runs.
 
 use std::fs::File;
 use std::io;
@@ -26,13 +26,13 @@ pub const FILES: [(&str, &[(&str, &str)]); 6] = [
     ("loads.parquet", LoadsRow::COLUMNS),
 ];
 
-/// How many rows are written at once: what readers take at once, and is in memory meanwhile.
+/// The number of rows written at once: the unit of readers, which is in memory meanwhile.
 const ROW_GROUP: usize = 100_000;
 
-/// Added to the name of a file as long as it is not whole.
+/// Appended to the name of a file until it is complete.
 const UNFINISHED: &str = "unfinished";
 
-/// Writes the tables of a folder. Files that are there stay until all of the new ones are whole.
+/// Writes the tables of a folder. Existing files stay until all new ones are complete.
 pub struct Tables {
     folder: PathBuf,
     waiting: Rows,
@@ -49,10 +49,10 @@ struct Writers {
 }
 
 impl Tables {
-    /// Begins them.
+    /// Starts writing them.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// If a file cannot be created.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         let writers = Writers {
             calls: Table::begin(folder, "calls.parquet")?,
@@ -65,7 +65,7 @@ impl Tables {
         Ok(Self { folder: folder.to_owned(), waiting: Rows::default(), writers })
     }
 
-    /// The rows to add to, of which [`flush`](Self::flush) writes what is enough.
+    /// The rows to add to; [`flush`](Self::flush) writes them once there are enough.
     pub fn rows(&mut self) -> &mut Rows {
         &mut self.waiting
     }
@@ -73,7 +73,7 @@ impl Tables {
     /// Writes the rows of tables that have many.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If that fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write(ROW_GROUP)
     }
@@ -88,10 +88,10 @@ impl Tables {
         writers.loads.write(&mut rows.loads, at_least)
     }
 
-    /// Writes the rest, and gives the files their names.
+    /// Writes the rest, and renames the files.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If that fails.
     pub fn finish(mut self) -> io::Result<()> {
         self.write(1)?;
         self.writers.calls.finish()?;
@@ -104,7 +104,7 @@ impl Tables {
     }
 }
 
-/// Gives the files of a folder their names.
+/// Gives the files of a folder their final names.
 fn name(folder: &Path) -> io::Result<()> {
     for (file, _) in FILES {
         std::fs::rename(unfinished(folder, file), folder.join(file))?;
@@ -116,8 +116,8 @@ fn unfinished(folder: &Path, file: &str) -> PathBuf {
     folder.join(format!("{file}.{UNFINISHED}"))
 }
 
-/// Columns whose values are near the ones before them, and seldom the same: they are kept by their
-/// differences, which makes a table of events three times smaller than a dictionary does.
+/// Columns with values close to the previous ones, but seldom equal: they use delta encoding, which
+/// makes a table of events three times smaller than a dictionary does.
 const BY_DIFFERENCES: [&str; 6] = ["at_ns", "after_ns", "miss_ns", "event", "sleep", "record"];
 
 fn properties() -> WriterPropertiesPtr {
@@ -164,10 +164,10 @@ where
     }
 }
 
-/// Makes the tables of one folder of those of several, in this order. Nothing is packed anew.
+/// Merges the tables of several folders into one, in this order. Nothing is compressed again.
 ///
 /// # Errors
-/// If a table cannot be read or written, or has other columns than the same of another folder. Then
+/// If a table cannot be read or written, or its columns differ from those of another folder. Then
 /// nothing is left in `out`.
 pub fn merge(folders: &[PathBuf], out: &Path) -> io::Result<()> {
     let opened = FILES.map(|(file, _)| (file, inputs(folders, file)));
@@ -176,13 +176,13 @@ pub fn merge(folders: &[PathBuf], out: &Path) -> io::Result<()> {
         .try_for_each(|(file, inputs)| merge_one(&inputs?, &unfinished(out, file)));
     written.and_then(|()| name(out)).inspect_err(|_| {
         for (file, _) in FILES {
-            // Most of them were not begun.
+            // Most of them were not started.
             let _ = std::fs::remove_file(unfinished(out, file));
         }
     })
 }
 
-/// A file of a folder, opened, and what it says of itself.
+/// An opened file of a folder, with its metadata.
 type Input = (PathBuf, File, ParquetMetaData);
 
 fn inputs(folders: &[PathBuf], file: &str) -> io::Result<Vec<Input>> {
@@ -236,8 +236,8 @@ fn append(
     Ok(())
 }
 
-/// What the writer is to know of a column that it does not write itself. The indexes of pages are
-/// left out: readers do without.
+/// The metadata of a column that the writer copies. The page indexes are omitted: readers do
+/// without.
 fn copied(
     group: &RowGroupMetaData,
     column: parquet::file::metadata::ColumnChunkMetaData,

@@ -1,4 +1,4 @@
-//! From a plan to its results: what is left to be done is done, and written down at once.
+//! From a plan to its results: does the remaining steps, and stores each at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,67 +17,67 @@ use crate::results::manifest::{LevelFacts, Skip, State};
 use crate::session::{Beside, Failure, Session};
 use crate::stop::Stop;
 
-/// How long a measurement may take: so many times what is expected where nothing else runs. A
+/// The timeout of a measurement, as a multiple of its expected duration on an idle machine. A
 /// virtual machine without hardware support is this slow.
 const PATIENCE: u32 = 40;
 
-/// The same under a load, of which a hundred threads share the processors with the probe.
+/// The same under a load with a hundred threads that share the processors with the probe.
 const PATIENCE_UNDER_LOAD: u32 = 400;
 
-/// And as much besides.
+/// The additional minimum.
 const PATIENCE_AT_LEAST: Duration = Duration::from_secs(60);
 
-/// How long the doctor may take.
+/// The timeout of the doctor.
 const FACTS: Duration = Duration::from_secs(180);
 
-/// After how many failures a level is left alone under a load, until the run is continued.
+/// The number of failures after which a level is skipped under a load, until the run is continued.
 const FAILURES: u32 = 3;
 
-/// Whoever looks on.
+/// An observer.
 pub trait Watch {
-    /// Something is to be known.
+    /// A message.
     fn say(&mut self, text: &str);
 
-    /// This is being done, and `done` of `all` are behind: what everything is expected to take.
+    /// The current activity, with `done` of `all`, the expected duration of everything, completed.
     fn doing(&mut self, what: &str, done: Duration, all: Duration);
 
-    /// A record has been kept.
+    /// A record was stored.
     fn kept(&mut self, head: &Head, record: &Record);
 }
 
-/// A study at work.
+/// A study in progress.
 pub struct Study<'a> {
     /// The plan's levels, in its order.
     pub levels: Vec<Box<dyn Level>>,
-    /// Were these levels asked for by name? Then the run is not complete without any of them; else
-    /// what cannot be had is left out.
+    /// Whether these levels were requested by name. Then the run is incomplete without any of them;
+    /// otherwise unavailable ones are left out.
     pub named: bool,
-    /// Where results are kept.
+    /// The folder of the results.
     pub folder: Folder,
-    /// By which it is asked to stop.
+    /// The request to stop.
     pub stop: Stop,
-    /// Whoever looks on.
+    /// The observer.
     pub watch: &'a mut dyn Watch,
 }
 
-/// What has come out of the steps of a session of the study.
+/// The state of the steps in a session of the study.
 #[derive(Default)]
 struct Course {
-    /// Steps that failed: not tried again now.
+    /// Failed steps, which are not retried now.
     failed: BTreeSet<crate::plan::StepId>,
-    /// How often a level has failed under a load.
+    /// The number of failures of a level under a load.
     failures: BTreeMap<(usize, usize), u32>,
-    /// Loads that a level cannot have, and why.
+    /// Loads that are unavailable at a level, with the reason.
     unloaded: BTreeMap<(usize, usize), String>,
     done: Duration,
     all: Duration,
 }
 
 impl Study<'_> {
-    /// Does what is left to be done, and returns the folder with all that is done.
+    /// Does the remaining steps, and returns the folder with all results.
     ///
     /// # Errors
-    /// If results cannot be kept.
+    /// If results cannot be stored.
     pub fn run(mut self) -> io::Result<Folder> {
         let Some(mut journal) = self.folder.journal.take() else { return Ok(self.folder) };
         for bad in &journal.bad {
@@ -101,7 +101,7 @@ impl Study<'_> {
             stopped = self.group(group, &mut journal, &mut course)?.is_err();
         }
         self.folder.run.skipped.sort();
-        // Where no level can be had, nothing is complete.
+        // If no level is available, nothing is complete.
         let missed = (0..self.levels.len()).any(|level| !self.is_had(level));
         let left = journal.steps() < self.folder.run.steps
             || self.folder.run.steps == 0
@@ -116,7 +116,7 @@ impl Study<'_> {
         Ok(self.folder)
     }
 
-    /// The steps at levels that can be had.
+    /// The steps at available levels.
     fn steps_of<'g>(&self, groups: &'g [Group]) -> impl Iterator<Item = &'g Step> + use<'g> {
         let had: Vec<_> = (0..self.levels.len()).map(|level| self.is_had(level)).collect();
         groups.iter().filter(move |group| had[group.level]).flat_map(|group| &group.steps)
@@ -132,7 +132,7 @@ impl Study<'_> {
         facts.is_some_and(|facts| facts.unavailable.is_none())
     }
 
-    /// Opens each level once, and asks the doctor there, unless that was done before.
+    /// Opens each level once, and runs the doctor there, unless that was done before.
     fn look_at_levels(&mut self) -> Result<(), Stopped> {
         for index in 0..self.levels.len() {
             let name = self.levels[index].name().to_owned();
@@ -173,7 +173,7 @@ impl Study<'_> {
             Err(Failure::Stopped) => return Err(Stopped),
             Err(failure) => self.fail(level, None, "facts", &failure),
         }
-        // A processor that is not there is said once, and not of each step.
+        // A missing processor is reported once, and not for each step.
         if let Some(cpu) = self.folder.run.plan.cpu {
             let (source, cache) = ("clock_gettime".into(), "hot".into());
             let one = Measurement::Read { source, cache, count: 1 }.arguments(Some(cpu));
@@ -184,14 +184,14 @@ impl Study<'_> {
                     facts.unavailable =
                         Some(format!("processor {cpu} cannot be had there: {complaints}"));
                 }
-                // Whatever else goes wrong is said when something is measured.
+                // Other failures are reported when something is measured.
                 _ => {}
             }
         }
         Ok(facts)
     }
 
-    /// Does what is left of a group, with as many probes as it takes.
+    /// Does the rest of a group, with as many probes as needed.
     fn group(
         &mut self,
         group: &Group,
@@ -229,7 +229,7 @@ impl Study<'_> {
         }
     }
 
-    /// Starts a probe and the load, and makes steps until the probe fails.
+    /// Starts a probe and the load, and does steps until the probe fails.
     fn with_probe(
         &mut self,
         group: &Group,
@@ -372,10 +372,10 @@ impl Study<'_> {
     }
 }
 
-/// The study is asked to stop.
+/// The study was asked to stop.
 struct Stopped;
 
-/// A load that runs beside the steps of a group.
+/// A load running beside the steps of a group.
 struct Watched<'a> {
     group: &'a Group,
     load: Load,

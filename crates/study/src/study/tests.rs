@@ -13,7 +13,7 @@ use crate::results::folder::{Refused, merge};
 use crate::results::manifest::{By, Manifest, Run};
 use crate::results::tables::FILES;
 
-/// A folder that is gone when this is dropped.
+/// A folder that is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -35,7 +35,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Notes everything, and asks to stop after so many steps.
+/// Records everything, and asks to stop after a number of steps.
 #[derive(Default)]
 struct Notes {
     said: Vec<String>,
@@ -70,7 +70,7 @@ fn by() -> By {
     By { machine: text("m"), kernel: text("k"), eigentime: text("e"), probe: text("p") }
 }
 
-/// Everything of the quick preset under two loads, at levels of these names.
+/// Everything in the quick preset under two loads, at levels with these names.
 fn plan(levels: &[&str], kinds: &[&str]) -> Plan {
     let preset = Preset::named("quick").unwrap();
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
@@ -116,7 +116,8 @@ fn everything_is_measured_and_kept() {
     assert_eq!(run.state, State::Complete, "{:?}", run.failed);
     assert_eq!(run.steps_done, run.steps);
     assert!(!out.join("journal").exists());
-    // Both blocks, loads and levels; 6 kinds of readings with two buckets each; 7 ways of sleeping; events of four sources, the fifth is not there.
+    // Both blocks, loads and levels; 6 kinds of readings with two buckets each; 7 methods of
+    // sleeping; events of four sources, as the fifth is unavailable.
     assert_eq!(rows(&out, "sleeps.parquet"), 7 * 7 * 4);
     assert_eq!(rows(&out, "events.parquet"), 7 * 4 * 4);
     assert_eq!(rows(&out, "reads.parquet"), 2 * 6 * 2 * 4);
@@ -128,7 +129,7 @@ fn everything_is_measured_and_kept() {
     assert_eq!(run.levels["a"].notes["made"], "up");
     assert!(run.levels["b"].facts.is_some());
     let counts: Vec<_> = run.summary.rows.iter().map(|row| row.count).collect();
-    // Between 4 and 3 events there are 3 and 2 times.
+    // 4 and 3 events have 3 and 2 intervals.
     assert!(counts.iter().all(|count| [7, 5].contains(count)), "{counts:?}");
     let manifest = Manifest::read(&out).unwrap().unwrap();
     assert_eq!(manifest.runs, [run]);
@@ -176,7 +177,7 @@ fn what_was_interrupted_goes_on_and_nothing_is_measured_twice() {
     let first = study(&out, &levels, &["sleep"], &mut notes);
     assert_eq!(first.state, State::Interrupted);
     assert!(first.steps_done > 0 && first.steps_done < first.steps);
-    // What is there can be used already.
+    // The existing results are already usable.
     assert!(rows(&out, "sleeps.parquet") > 0);
     let second = study(&out, &levels, &["sleep"], &mut Notes::default());
     assert_eq!(second.state, State::Complete);
@@ -236,7 +237,7 @@ fn a_level_that_always_fails_is_left_alone() {
     let started = fragile.started.clone();
     let run = study(&scratch.file("out"), &[fragile], &["sleep"], &mut Notes::default());
     assert_eq!((run.state, run.steps_done), (State::Incomplete, 0));
-    // Once to look, then for each load.
+    // Once for the check, then for each load.
     assert_eq!(started.load(std::sync::atomic::Ordering::SeqCst), 1 + 2 * FAILURES);
 }
 
@@ -253,7 +254,7 @@ fn what_cannot_be_had_is_said() {
     assert!(run.levels["none"].unavailable.is_some());
     let skipped: Vec<_> = run.skipped.iter().map(|skip| (skip.load, skip.what.as_str())).collect();
     assert_eq!(skipped, [(Some(Load::Cpu), "cpu")]);
-    // The metric that fails, in both blocks; there are 5 records of each.
+    // The failing metric, in both blocks; there are 5 records of each.
     assert_eq!((run.state, run.failed.len()), (State::Incomplete, 2));
     assert_eq!(rows(&out, "calls.parquet"), 14 * 5);
     assert_eq!(rows(&out, "loads.parquet"), 2 + 1);
@@ -336,13 +337,13 @@ fn a_damaged_file_costs_its_step_only() {
     let mut notes = Notes { stop_after: Some((20, Stop::default())), ..Notes::default() };
     let first = study(&out, &[Fake::named("a")], &["sleep"], &mut notes);
     assert_eq!(first.state, State::Interrupted);
-    // Within the line of a record.
+    // In the middle of a record's line.
     let files = || std::fs::read_dir(out.join("journal")).unwrap().map(|file| file.unwrap().path());
     let file =
         files().find(|file| std::fs::read_to_string(file).unwrap().contains("miss_ns")).unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, &text[..text.find("miss_ns").unwrap()]).unwrap();
-    // And another one, of which nothing is text.
+    // And another one, which contains no text.
     let is_another =
         |it: &PathBuf| it.extension().is_some_and(|extension| extension == "jsonl") && *it != file;
     let other = files().find(is_another).unwrap();
@@ -376,13 +377,13 @@ fn runs_become_one_folder() {
         .map(|row| row.unwrap().get_string(0).unwrap().clone())
         .collect();
     assert_eq!(names, runs.map(|run| run.run).into_iter().collect());
-    // Merged ones can be merged, but not measured into; and nothing is there twice.
+    // Merged results can be merged again, but not measured into, and no run may occur twice.
     let third = scratch.file("third");
     let again = merge(&[both.clone(), folders[0].clone()], &third).unwrap_err().to_string();
     assert!(again.contains("/both already: "), "{again}");
     let twice = merge(&[folders[0].clone(), scratch.file("./one")], &third).unwrap_err();
     assert!(twice.to_string().contains("this folder is named twice"), "{twice}");
-    // What fails leaves nothing in the way of the next.
+    // A failure leaves nothing behind that blocks the next attempt.
     std::fs::rename(folders[1].join("loads.parquet"), scratch.file("aside")).unwrap();
     assert!(merge(&folders, &third).is_err());
     assert!(!third.exists());

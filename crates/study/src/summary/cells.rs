@@ -1,4 +1,4 @@
-//! How the numbers of a row are written.
+//! The formatting of a row's numbers.
 
 use super::{Numbers, Row};
 
@@ -9,31 +9,31 @@ pub struct Unit {
     pub name: &'static str,
 }
 
-/// What a section of the table is about.
+/// A section of the table.
 pub struct Kind {
     /// The first word of its measurements.
     pub word: &'static str,
-    /// What it is called above the section.
+    /// Its heading.
     pub title: &'static str,
-    /// What is written of a row where there is room.
+    /// The form for wide output.
     pub wide: Form,
-    /// What is written where there is less.
+    /// The form for narrow output.
     pub narrow: Form,
 }
 
-/// What is written of a row.
+/// The numbers shown for a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As the papers have it: of what is an average already, or on a grid.
+    /// Mean, as in the papers: for averages, or values on a grid.
     Mean,
-    /// Of what has a long tail.
+    /// For long-tailed distributions.
     Tail,
     /// The same without the tail.
     Median,
 }
 
 impl Form {
-    /// What the numbers are.
+    /// The heading of the numbers.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Mean => "mean ±SD (median)",
@@ -44,7 +44,7 @@ impl Form {
 }
 
 impl Unit {
-    /// In which these lengths can be read: by the least of them, so that no digit is lost.
+    /// A unit suitable for these lengths: for the smallest of them, so that no digit is lost.
     pub fn of(lengths: impl Iterator<Item = f64>) -> Self {
         let least = lengths.map(f64::abs).fold(f64::INFINITY, f64::min);
         match least {
@@ -54,12 +54,12 @@ impl Unit {
         }
     }
 
-    /// With so many figures that count, and no more than two of them behind the point.
+    /// With this many significant digits, and at most two decimals.
     fn number(self, ns: f64, figures: i32) -> String {
         let value = ns / self.ns;
         let before = if value.abs() < 1.0 { 1 } else { value.abs().log10().floor() as i32 + 1 };
         let behind = (figures - before).clamp(0, 2) as usize;
-        // What rounds to nothing has no sign.
+        // A number that rounds to zero has no sign.
         let text = format!("{value:.behind$}");
         match text.trim_matches(['-', '0', '.']).is_empty() {
             true => text.trim_start_matches('-').to_owned(),
@@ -68,7 +68,7 @@ impl Unit {
     }
 }
 
-/// A length by itself: 90 ns, 4 ms.
+/// A single length: 90 ns, 4 ms.
 pub fn length(ns: f64) -> String {
     let unit = match ns.abs() {
         1e6.. => Unit { ns: 1e6, name: "ms" },
@@ -84,7 +84,8 @@ pub fn length(ns: f64) -> String {
 }
 
 impl Row {
-    /// Its numbers, and what is to be known of them. Whether levels differ is for `eigentime report` to say.
+    /// Its numbers and their qualifications. Whether levels differ is decided by `eigentime
+    /// report`.
     pub(super) fn cell(&self, unit: Unit, form: Form) -> String {
         let mut parts = Vec::new();
         match &self.numbers {
@@ -119,7 +120,7 @@ impl Row {
         }
     }
 
-    /// Is it of the vDSO, and served by the kernel?
+    /// Whether it is a vDSO call served by the kernel.
     fn is_unexpected_system_call(&self) -> bool {
         let is_of_vdso = self.measurement.starts_with("calls vdso_")
             || self.measurement.starts_with("read clock_gettime,");

@@ -1,4 +1,4 @@
-//! Records become rows.
+//! Converts records to rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::load::Load;
 use crate::measurement::{ORDINARY, span};
 use crate::results::journal::Head;
 
-/// Gathers what a summary is made of.
+/// Gathers the data of a summary.
 #[derive(Debug, Default)]
 pub struct Gathered {
     rows: BTreeMap<Key, Gathering>,
@@ -22,20 +22,20 @@ pub struct Gathered {
     looks: BTreeMap<(Load, String), Looks>,
 }
 
-/// What becomes a row.
+/// The data of a row.
 #[derive(Debug, Default)]
 struct Gathering {
     interval_ns: Option<u64>,
     values: Values,
     came: Option<u64>,
-    /// Of sleeps that slept through deadlines: what they were late by, and through how many.
+    /// For sleeps that slept through deadlines: their lateness, and the number of deadlines.
     through: Vec<(f64, u32)>,
     served: BTreeSet<&'static str>,
     missed: u64,
     degradation: BTreeSet<String>,
 }
 
-/// Load, level, and which measurement.
+/// Load, level, and measurement.
 type Key = (Load, String, String);
 
 impl Gathered {
@@ -76,7 +76,7 @@ impl Gathered {
         all.smallest_visible_ns = all.smallest_visible_ns.max(it.smallest_visible_ns);
     }
 
-    /// Has what was skipped in one block been measured in another one?
+    /// Whether a measurement skipped in one block was made in another one.
     #[must_use]
     pub fn has_pair(&self, load: Option<Load>, level: &str, what: &str) -> bool {
         load.is_some_and(|load| self.pairs.contains(&(load, level.to_owned(), what.to_owned())))
@@ -108,7 +108,7 @@ impl Gathering {
                 self.interval_ns = Some(it.interval_ns);
                 *self.came.get_or_insert(0) += it.at_ns.len() as u64;
                 self.values.add_points(it.after_ns().flatten().map(|after| after as f64));
-                // Of all, as each of their records says.
+                // The total, as repeated in each of their records.
                 self.missed += if it.first == 0 { it.missed } else { 0 };
                 self.degradation.extend(it.degradation.iter().cloned());
             }
@@ -117,7 +117,7 @@ impl Gathering {
     }
 
     fn add_reads(&mut self, it: &Reads) {
-        // Medians without the median of an empty bracket, means without its mean.
+        // Medians less the median of an empty bracket, means less its mean.
         let cells = it.histogram.buckets.iter().map(|(least, count)| {
             let [low, high] =
                 it.cell(*least).map(|ticks| (ticks - it.empty_median_ticks) / it.ticks_per_ns);
@@ -143,7 +143,7 @@ impl Gathering {
 
     fn into_row(self, (load, level, measurement): Key) -> Option<Row> {
         let interval = self.interval_ns.unwrap_or(0) as f64;
-        // Each deadline that was slept through was missed by one interval less than the one before.
+        // Each deadline slept through was missed by one interval less than the previous one.
         let late = |(miss, missed): &(f64, u32)| {
             let miss = *miss;
             (1..=*missed).map(move |which| miss - f64::from(which) * interval)
@@ -156,7 +156,7 @@ impl Gathering {
             }
         };
         let all = self.values.numbers();
-        // Of one event there is no time to the next, and yet it came, or was missed.
+        // A single event has no interval, and yet it came, or was missed.
         if all.is_none() && self.came.is_none() {
             return None;
         }
@@ -184,7 +184,7 @@ impl Gathering {
     }
 }
 
-/// To a picosecond: more digits say nothing, and are not read from JSON as they were written.
+/// To a picosecond: more digits are meaningless, and do not survive JSON.
 fn picos(ns: f64) -> f64 {
     (ns * 1e3).round() / 1e3
 }
@@ -196,7 +196,7 @@ fn served(it: Served) -> &'static str {
     }
 }
 
-/// What a record is a value of.
+/// The measurement that a record belongs to.
 fn name(record: &Record) -> Option<String> {
     Some(match record {
         Record::Calls(it) => format!("calls {}", it.metric),
@@ -215,7 +215,7 @@ fn name(record: &Record) -> Option<String> {
     })
 }
 
-/// The kernel's own timer slack.
+/// The kernel's default timer slack.
 const USUAL_SLACK_NS: u64 = 50_000;
 
 #[cfg(test)]
@@ -257,7 +257,7 @@ mod tests {
         let row = &gathered(&all).summary().rows[0];
         let it = row.numbers.unwrap();
         assert_eq!((row.count, row.missed, it.p99_ns, it.max_ns), (200, 9, 10.0, 9_500.0));
-        // 209 values, of which the last nine are 1500, 2500, … 9500, and 500 is before them.
+        // 209 values, the last nine of which are 1500, 2500, … 9500, preceded by 500.
         assert_eq!(row.corrected_p99_ns, Some(7_500.0));
         assert_eq!(row.degradation, ["not locked"]);
         let none = gathered(&[sleeps(good, vec![0; 199])]).summary();
@@ -310,7 +310,7 @@ mod tests {
         let row = |records: &[Record]| {
             let summary = gathered(records).summary();
             let [row] = &summary.rows[..] else { panic!("{:?}", summary.rows) };
-            // As it is kept in the manifest.
+            // As stored in the manifest.
             let kept = serde_json::to_string(row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&kept).unwrap(), *row, "{kept}");
             (row.count, row.came, row.missed, row.numbers.is_some())

@@ -1,4 +1,4 @@
-//! What is said beside the table.
+//! The remarks beside the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,18 +11,18 @@ use super::{Row, Summary, Warps};
 use crate::load::Load;
 use crate::results::manifest::LevelFacts;
 
-/// Up to this part of all processors' time, in percent, others may take, and a machine still be
-/// called idle.
+/// The share of all processors' time, in percent, that others may use on a machine that still
+/// counts as idle.
 pub const BUSY_PERCENT: f64 = 10.0;
 
-/// How many readings have to be compared before a clock may be said never to go backwards: as many
+/// The number of readings to compare before a clock is reported never to go backwards: this many
 /// for each.
 pub const ENOUGH_READINGS: u64 = 1_000;
 
-/// What was seen of a load.
+/// The observations of a load.
 #[derive(Debug, Default)]
 pub struct Looks {
-    /// Of idle ones, what others did before anything was measured, in percent.
+    /// For idle, the activity of others before anything was measured, in percent.
     others: Vec<f64>,
     all: u64,
     not_loading: u64,
@@ -44,7 +44,7 @@ impl Looks {
     }
 }
 
-/// What speaks against the numbers, a sentence each.
+/// Reservations about the numbers, a sentence each.
 pub fn remarks(rows: &[Row], looks: &BTreeMap<(Load, String), Looks>) -> Vec<String> {
     let mut remarks: Vec<_> = busy(looks).into_iter().collect();
     for ((load, level), it) in looks.iter().filter(|(_, it)| it.not_loading > 0) {
@@ -87,7 +87,7 @@ fn busy(looks: &BTreeMap<(Load, String), Looks>) -> Option<String> {
     ))
 }
 
-/// The first line of a reason, with the last one where it announces more.
+/// The first line of a reason, with the last one if it introduces more.
 fn in_short(why: &str) -> String {
     let mut lines = why.lines();
     match (lines.next().unwrap_or_default(), lines.last()) {
@@ -97,7 +97,7 @@ fn in_short(why: &str) -> String {
     }
 }
 
-/// What speaks against the numbers of levels.
+/// Reservations about the numbers of levels.
 pub fn remarks_of_levels(levels: &BTreeMap<String, LevelFacts>) -> Vec<String> {
     let translated = levels.iter().filter(|(_, facts)| {
         facts.notes.get("accelerator").is_some_and(|accelerator| accelerator == "tcg")

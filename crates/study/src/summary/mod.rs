@@ -1,9 +1,9 @@
-//! What was measured, in a line for each measurement: for the table at the end.
+//! The results, a line for each measurement, for the table at the end.
 //!
-//! - `gather`: records become rows.
-//! - `numbers`: what many values come to.
-//! - `table`: rows as text; `cells` is how a row's numbers are written.
-//! - `lines`: what is said beside the table.
+//! - `gather`: converts records to rows.
+//! - `numbers`: statistics of values.
+//! - `table`: rows as text; `cells` formats a row's numbers.
+//! - `lines`: the remarks beside the table.
 
 mod cells;
 mod gather;

@@ -1,19 +1,19 @@
-//! What many values come to.
+//! Statistics of values.
 
 use eigentime_measure::quantile::{interpolated, nearest_rank, sorted};
 
 /// Values of a measurement, in nanoseconds.
 #[derive(Debug, Default)]
 pub struct Values {
-    /// Known one by one.
+    /// Known individually.
     points: Vec<f64>,
-    /// Known by the stretch that they are in: a counter has steps, a histogram has buckets.
+    /// Known only by their interval: a counter has steps, a histogram has buckets.
     cells: Vec<Cell>,
-    /// What was added at a time.
+    /// The separately added parts.
     parts: Vec<Part>,
 }
 
-/// So many values between two, as likely here as there.
+/// A number of values in an interval, uniformly distributed.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
     pub low: f64,
@@ -30,7 +30,7 @@ pub struct Part {
     pub max: f64,
 }
 
-/// What they come to, in nanoseconds.
+/// Their statistics, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Numbers {
     pub count: u64,
@@ -38,14 +38,14 @@ pub struct Numbers {
     /// Uncorrected.
     pub sd: f64,
     pub median: f64,
-    /// The median of the distances from the median.
+    /// The median absolute deviation from the median.
     pub mad: f64,
     pub p99: f64,
     pub max: f64,
 }
 
 impl Values {
-    /// Adds values that are known one by one.
+    /// Adds individual values.
     pub fn add_points(&mut self, points: impl Iterator<Item = f64>) {
         let begin = self.points.len();
         self.points.extend(points);
@@ -59,7 +59,7 @@ impl Values {
         }
     }
 
-    /// Adds values that are known by their cells, and what is known of all of them.
+    /// Adds values by their cells, with the statistics of all of them.
     pub fn add_cells(&mut self, cells: impl Iterator<Item = Cell>, all: Part) {
         self.cells.extend(cells.filter(|cell| cell.count > 0));
         if all.count > 0 {
@@ -67,12 +67,12 @@ impl Values {
         }
     }
 
-    /// Those that are known one by one.
+    /// The individual values.
     pub fn points(&self) -> &[f64] {
         &self.points
     }
 
-    /// What all of them come to; None of none.
+    /// The statistics of all values; None without any.
     pub fn numbers(self) -> Option<Numbers> {
         let count: u64 = self.parts.iter().map(|part| part.count).sum();
         if count == 0 {
@@ -88,7 +88,7 @@ impl Values {
             true => of_points(self.points)?,
             false => of_cells(&self.cells),
         };
-        // A cell reaches half a step above the value that was seen.
+        // A cell extends half a step above the observed value.
         Some(Numbers { count, mean, sd, median, mad, p99: p99.min(max), max })
     }
 }
@@ -101,15 +101,15 @@ fn of_points(points: Vec<f64>) -> Option<[f64; 3]> {
     Some([median, interpolated(&distances, 0.5)?, nearest_rank(&points, 0.99)?])
 }
 
-/// The 99th percentile of such values; None of none.
+/// The 99th percentile of individual values; None without any.
 pub fn p99_of(points: Vec<f64>) -> Option<f64> {
     nearest_rank(&sorted(points), 0.99)
 }
 
-/// The same of values in cells: the median of grouped data.
+/// The same for values in cells: the median of grouped data.
 fn of_cells(cells: &[Cell]) -> [f64; 3] {
     let all: f64 = cells.iter().map(|cell| cell.count as f64).sum();
-    // How many are not above this.
+    // The number of values not above this.
     let below = |value: f64| -> f64 {
         let part = |cell: &Cell| match cell.high > cell.low {
             true => ((value - cell.low) / (cell.high - cell.low)).clamp(0.0, 1.0),
@@ -125,9 +125,9 @@ fn of_cells(cells: &[Cell]) -> [f64; 3] {
     [median, mad, solve([low, high], all * 0.99, &below)]
 }
 
-/// Where a growing function reaches a value, by halving.
+/// Solves an increasing function for a value, by bisection.
 fn solve([mut low, mut high]: [f64; 2], wanted: f64, function: &dyn Fn(f64) -> f64) -> f64 {
-    /// More than a double has digits.
+    /// More than the digits of a double.
     const HALVINGS: u32 = 64;
     for _ in 0..HALVINGS {
         let between = f64::midpoint(low, high);
@@ -145,7 +145,7 @@ mod tests {
 
     fn of(points: &[f64]) -> Numbers {
         let mut values = Values::default();
-        // Added in two parts: it is all the same.
+        // Adding them in two parts makes no difference.
         values.add_points(points[..1].iter().copied());
         values.add_points(points[1..].iter().copied());
         values.numbers().unwrap()
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_median_of_a_counter_with_steps_is_between_them() {
-        // Steps of 10 ns: a quarter of the values at 20, three at 30.
+        // Steps of 10 ns: a quarter of the values at 20, three quarters at 30.
         let mut values = Values::default();
         let cell = |at: f64, count| Cell { low: at - 5.0, high: at + 5.0, count };
         let all = Part { count: 400, mean: 27.5, sd: 4.0, max: 30.0 };

@@ -1,4 +1,4 @@
-//! Rows as text.
+//! Formats rows as text.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::load::Load;
 use crate::measurement::asked_ns;
 use crate::results::manifest::LevelFacts;
 
-/// A level, as it is called above its numbers.
+/// A level and its heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// The level's name.
     pub level: String,
-    /// What is written above: `vm (tcg)`.
+    /// The heading: `vm (tcg)`.
     pub title: String,
 }
 
 impl Column {
-    /// Of a level of which this is known.
+    /// The column of a level with these facts.
     #[must_use]
     pub fn of(level: &str, facts: Option<&LevelFacts>) -> Self {
         let accelerator = facts.and_then(|facts| facts.notes.get("accelerator"));
@@ -32,7 +32,7 @@ impl Column {
     }
 }
 
-/// What there is, in this order.
+/// The sections, in order.
 const KINDS: [Kind; 5] = [
     Kind { word: "calls", title: "calls", wide: Form::Mean, narrow: Form::Mean },
     Kind { word: ASLEEP, title: "calls, asked for 100 ms", wide: Form::Mean, narrow: Form::Mean },
@@ -53,10 +53,10 @@ const ASLEEP: &str = "calls that sleep";
 const GAP: &str = "  ";
 
 impl Summary {
-    /// As text: what is to be known first, then a table for each load and kind of measurement,
-    /// `width` characters wide if it can be. Measurements are below one another and levels side by
-    /// side, or below one another where there is no room. It has counts and quantiles only: verdicts
-    /// are those of `eigentime report`.
+    /// The text: remarks first, then a table for each load and kind of measurement, `width`
+    /// characters wide if possible. Measurements are rows and levels columns, or rows as well if
+    /// there is no room. It only has counts and quantiles: verdicts are those of `eigentime
+    /// report`.
     #[must_use]
     pub fn table(&self, columns: &[Column], width: usize) -> String {
         let mut text = String::new();
@@ -82,7 +82,7 @@ impl Summary {
     }
 }
 
-/// A table of one load and one kind of measurement.
+/// The table of one load and one kind of measurement.
 struct Section<'a> {
     load: Load,
     kind: &'a Kind,
@@ -92,9 +92,9 @@ struct Section<'a> {
 
 impl Section<'_> {
     fn text(&self, width: usize) -> String {
-        // The heading may be broken by the terminal.
+        // The terminal may wrap the heading.
         let fits = |text: &String| text.lines().skip(1).all(|line| line.chars().count() <= width);
-        // What is slept through is not to be left out.
+        // Deadlines slept through must not be omitted.
         let forms = [Some(self.kind.wide), Some(self.kind.narrow).filter(|_| !self.has_tail())];
         let beside = forms.into_iter().flatten().map(|form| self.beside(form)).find(fits);
         beside.unwrap_or_else(|| self.below(self.kind.wide))
@@ -113,7 +113,7 @@ impl Section<'_> {
         format!("load {load}, {kind}: {}{through}\n", form.heading())
     }
 
-    /// Levels side by side.
+    /// With levels side by side.
     fn beside(&self, form: Form) -> String {
         let columns: Vec<_> = self.columns().collect();
         let titles = columns.iter().map(|column| column.title.clone());
@@ -130,7 +130,7 @@ impl Section<'_> {
         self.heading(form) + &aligned(&lines, 2)
     }
 
-    /// Levels below one another.
+    /// With levels below one another.
     fn below(&self, form: Form) -> String {
         let mut lines = Vec::new();
         for name in self.names() {
@@ -146,7 +146,7 @@ impl Section<'_> {
         self.heading(form) + &aligned(&lines, 4)
     }
 
-    /// Levels that have anything here.
+    /// Levels with results here.
     fn columns(&self) -> impl Iterator<Item = &Column> {
         let has = |column: &&Column| self.rows.iter().any(|row| row.level == column.level);
         self.columns.iter().filter(has)
@@ -162,7 +162,7 @@ impl Section<'_> {
         self.rows.iter().find(|row| row.level == level && row.measurement == name).copied()
     }
 
-    /// The unit of a row: one for all levels.
+    /// The unit of a row, common to all levels.
     fn unit(&self, name: &str) -> Unit {
         let rows = self.rows.iter().filter(|row| row.measurement == name);
         Unit::of(rows.filter_map(|row| row.numbers).map(|it| it.median_ns))
@@ -173,7 +173,7 @@ impl Section<'_> {
     }
 }
 
-/// A measurement without its kind.
+/// The name of a measurement without its kind.
 fn short(name: &str) -> &str {
     name.split_once(' ').map_or(name, |(_, rest)| rest)
 }
@@ -187,8 +187,7 @@ impl Row {
         }
     }
 
-    /// Where it stands in its section: metrics as in the paper, sleeps by their way, then their
-    /// interval.
+    /// Its position in the section: metrics as in the paper, sleeps by method, then interval.
     fn place(&self) -> (usize, &str, Option<u64>, &str) {
         let rest = short(&self.measurement);
         let metric = CALLS.iter().position(|known| known.name == rest);
@@ -197,7 +196,7 @@ impl Row {
     }
 }
 
-/// Columns below one another; the first ones are flush left.
+/// Aligned columns; the first ones are flush left.
 fn aligned(lines: &[Vec<String>], flush_left: usize) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -317,7 +316,7 @@ mod tests {
         }
         let text = table(rows.clone(), 60);
         assert!(text.lines().any(|line| line.trim_start().starts_with("namespace  µs")), "{text}");
-        // Deadlines that were slept through are not left out for want of room.
+        // Deadlines slept through are not omitted for lack of room.
         rows[1].missed = 419;
         rows[1].count = 419;
         rows[1].corrected_p99_ns = Some(750_000.0);

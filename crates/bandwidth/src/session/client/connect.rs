@@ -1,4 +1,4 @@
-//! How a client finds its server.
+//! Connecting a client to its server.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -17,22 +17,22 @@ use crate::session::message::Message;
 use crate::session::probes::Open;
 use crate::session::{tls, udp};
 
-/// How long a connection may take, to each of a host's addresses.
+/// The timeout of a connection, for each of a host's addresses.
 const CONNECTING: Duration = Duration::from_secs(3);
 
-/// How long the handshake may take.
+/// The timeout of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// How long to wait before one tries again where there was no room.
+/// The delay before another attempt if there was no room.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// How long a server may be silent while one waits: it tells one's place every second.
+/// How long a server may be silent during the wait: it reports the place in the queue every second.
 const WAITING: Duration = Duration::from_secs(10);
 
 /// A session with a server, once it is our turn, and the path to it.
 ///
 /// # Errors
-/// [`SessionError`]: there is no server, or it refuses, or datagrams do not pass.
+/// [`SessionError`]: there is no server, it refuses, or datagrams do not pass.
 pub fn connect(
     server: &Server,
     request: Request,
@@ -59,7 +59,7 @@ pub fn connect(
     Remote::new(link, offer, request, open, progress)
 }
 
-/// A connection over which both sides have proven themselves.
+/// A connection over which both sides are authenticated.
 fn establish(server: &Server) -> Result<(Established, SocketAddr), SessionError> {
     let (stream, address) = reach(server)?;
     let who = format!("the server at {address}");
@@ -75,7 +75,7 @@ fn establish(server: &Server) -> Result<(Established, SocketAddr), SessionError>
     Ok((session, address))
 }
 
-/// A connection to the first of the host's addresses that has one.
+/// A connection to the first of the host's addresses that accepts one.
 fn reach(server: &Server) -> Result<(TcpStream, SocketAddr), SessionError> {
     let host = server.host.trim_start_matches('[').trim_end_matches(']');
     let unknown = |why: String| SessionError::Unknown { host: server.host.clone(), why };
@@ -101,7 +101,7 @@ fn reach(server: &Server) -> Result<(TcpStream, SocketAddr), SessionError> {
     )
 }
 
-/// Until it is our turn.
+/// Waits until it is our turn.
 fn queue(
     frames: &mut Frames,
     most: Duration,
@@ -116,7 +116,7 @@ fn queue(
             }
             Message::Busy { before } if begin.elapsed() >= most => {
                 let waited = begin.elapsed();
-                // Whether it hears that or not, the connection ends.
+                // The connection ends whether it hears that or not.
                 let _ = frames.send(&Message::Bye { why: "waited long enough".to_owned() });
                 return Err(SessionError::Busy { who: frames.peer().to_owned(), before, waited });
             }

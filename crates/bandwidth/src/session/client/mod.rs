@@ -16,9 +16,9 @@ use crate::units::BitRate;
 /// What a client asks for.
 #[derive(Clone)]
 pub struct Request {
-    /// Which way trains go.
+    /// The direction of trains.
     pub direction: Direction,
-    /// The length of the longest packets; the longest that pass, if none is named.
+    /// The length of the longest packets; by default the longest that pass.
     pub bytes: Option<u16>,
     /// The highest rate.
     pub rate: Option<BitRate>,
@@ -26,12 +26,12 @@ pub struct Request {
     pub time: Duration,
     /// How many bytes it may send.
     pub total_bytes: u64,
-    /// How long to wait for one's turn.
+    /// How long to wait for our turn.
     pub wait: Duration,
 }
 
 impl Default for Request {
-    /// Up, five seconds, a minute in the queue, as much as the server allows.
+    /// Upload, five seconds, a minute in the queue, as much as the server allows.
     fn default() -> Self {
         Self {
             direction: Direction::Up,
@@ -44,28 +44,28 @@ impl Default for Request {
     }
 }
 
-/// Where the server is, and how it is known.
+/// The server's address and credentials.
 #[derive(Clone)]
 pub struct Server {
     /// Its name or address.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Where its datagrams go, if something in between has given them another port.
+    /// The port for its datagrams, if a middlebox has mapped them to another port.
     pub udp_port: Option<u16>,
-    /// What both know.
+    /// The shared token.
     pub token: Token,
-    /// The server's key, if it has one of its own.
+    /// The server's key, if it has its own.
     pub fingerprint: Option<Fingerprint>,
 }
 
-/// Who is told how it goes on.
+/// A callback for progress.
 pub type Progress<'a> = dyn FnMut(Step) + 'a;
 
-/// How far it is.
+/// A step of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Others are served first: so many.
+    /// This many clients are served first.
     Busy(u32),
     /// The session begins.
     Begun,

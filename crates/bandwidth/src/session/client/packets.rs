@@ -1,18 +1,18 @@
-//! The longest packet that passes: sizes are tried until one does.
+//! The search for the longest packet that passes.
 
 use crate::session::error::SessionError;
 use crate::session::limits::LONGEST_PACKET;
 
-/// What links carry, by the longest first: jumbo frames, FDDI and what is like it, Ethernet, PPPoE,
-/// tunnels of IPv4 and IPv6, WireGuard, mobile networks, the least of IPv6, the least of IPv4 that
-/// every host takes.
+/// Common MTUs, longest first: jumbo frames, FDDI and similar, Ethernet, PPPoE, tunnels of IPv4 and
+/// IPv6, WireGuard, mobile networks, the minimum of IPv6, the minimum of IPv4 that every host
+/// accepts.
 const SIZES: [u16; 12] = [9000, 8192, 4352, 2002, 1500, 1492, 1480, 1460, 1420, 1400, 1280, 576];
 
-/// How near to the longest is near enough, as a part of it: between what links of the list carry.
+/// The precision of the search, as a fraction of the length, between the MTUs of the list.
 const NEAR: u16 = 16;
 
-/// The longest that passes: what was asked for, or the longest that there is, where the route that is
-/// left by takes so many bytes.
+/// The longest that passes: the requested length, or the longest possible, where the outgoing route
+/// takes this many bytes.
 pub(super) fn longest(
     asked: Option<u16>,
     route: u16,

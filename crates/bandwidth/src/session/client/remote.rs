@@ -16,31 +16,30 @@ use crate::session::{path_validation, udp};
 use crate::train::{Host, Trace, Train};
 use crate::units::BitRate;
 
-/// How often a client tries to have its path validated before it gives up.
+/// The number of attempts to validate the path before a client gives up.
 const ATTEMPTS: u32 = 8;
 
 /// How long it waits for a challenge, besides two round trips.
 const CHALLENGE: Duration = Duration::from_millis(300);
 
-/// After how long without datagrams what is in between may have forgotten where they go: NAT keeps
-/// that for 30 s at least where it follows its rules (RFC 4787 asks for two minutes).
+/// How long without datagrams until a middlebox may have forgotten their mapping: a conforming NAT
+/// keeps it for at least 30 s (RFC 4787 asks for two minutes).
 const FORGOTTEN: Duration = Duration::from_secs(15);
 
-/// How often a server hears that a client that rests is still there.
+/// How often a resting client tells the server that it is still there.
 const STILL_HERE: Duration = Duration::from_secs(3);
 
-/// How many packets of a size are sent to see whether they pass: one that arrives is enough, and all
-/// may be lost otherwise.
+/// The number of packets sent to test a size: one arrival is enough, and all may be lost otherwise.
 const TRIAL_PACKETS: u32 = 5;
 
-/// How fast: slow enough for most paths, fast enough not to take long.
+/// Their rate: slow enough for most paths, fast enough not to take long.
 const TRIAL_RATE_MEGA: f64 = 10.0;
 
-/// What a server is reached by.
+/// The connection to a server.
 pub(super) struct Link {
     pub frames: Frames,
     pub cookie: Cookie,
-    /// Where datagrams go.
+    /// The destination of datagrams.
     pub address: SocketAddr,
     pub timeouts: Timeouts,
 }
@@ -54,10 +53,10 @@ pub struct Remote {
     probes: Option<Box<dyn Probes>>,
     /// Our address, as the server sees it.
     seen_as: SocketAddr,
-    /// The longest packet: of the routes at first, then what has passed.
+    /// The longest packet: first that of the routes, then that which has passed.
     bytes: u16,
     begin: Instant,
-    /// When a datagram of ours went or came last.
+    /// When the last datagram of ours was sent or received.
     last: Instant,
     number: u32,
     total_bytes: u64,
@@ -106,7 +105,7 @@ impl Remote {
         self.offer
     }
 
-    /// Lets the server know where our datagrams come from. The longest packet of the route that
+    /// Validates our datagram address with the server. Returns the longest packet of the route that
     /// trains leave by.
     fn validate(&mut self) -> Result<u16, SessionError> {
         self.probes = None;
@@ -130,7 +129,8 @@ impl Remote {
         })
     }
 
-    /// Until the server knows where our datagrams come from: our address and its longest packet.
+    /// Sends requests until the server has validated our datagram address: returns our address and
+    /// its longest packet.
     fn prove_address(&mut self, socket: &UdpSocket) -> Result<(SocketAddr, u16), SessionError> {
         let Link { frames, address, timeouts, .. } = &mut self.link;
         let mut what = "none arrives at the server";
@@ -171,7 +171,7 @@ impl Remote {
         Ok(!self.train(&train)?.arrived.is_empty())
     }
 
-    /// Sends a train, either way, and says what became of it.
+    /// Sends a train, in either direction, and returns its trace.
     fn train(&mut self, train: &Train) -> Result<Trace, SessionError> {
         if self.last.elapsed() > FORGOTTEN {
             self.validate()?;
@@ -189,7 +189,7 @@ impl Remote {
         }
         let (sent, came) = match direction {
             Direction::Up => {
-                // A server has nothing to say now but that it goes.
+                // The only message a server can send now is its departure.
                 let mut wanted = || !frames.has_input();
                 let sent = probes.send(train, *address, *cookie, number, &mut wanted);
                 let sent = sent.map_err(SessionError::io("send probes"))?;
@@ -215,7 +215,7 @@ impl Remote {
         })
     }
 
-    /// Asks whether the server is there.
+    /// Checks that the server is there.
     fn ping(&mut self) -> Result<(), SessionError> {
         let Link { frames, timeouts, .. } = &mut self.link;
         frames.send(&Message::Ping)?;
@@ -226,7 +226,7 @@ impl Remote {
         }
     }
 
-    /// What has gone wrong is so from now on.
+    /// Makes an error permanent.
     fn lasting<T>(&mut self, result: Result<T, SessionError>) -> Result<T, Broken> {
         result.map_err(|why| {
             let why = Broken(why.to_string());
@@ -245,7 +245,7 @@ impl Path for Remote {
         self.lasting(sent)
     }
 
-    /// What the user wants, the server allows and the path carries, as far as it is not used yet.
+    /// The remaining limits: what the user wants, the server allows and the path carries.
     fn bounds(&self) -> Bounds {
         let allowed = self.offer.rate;
         let left = Duration::try_from_secs_f64(self.offer.seconds).unwrap_or(Duration::MAX);
@@ -273,7 +273,7 @@ impl Path for Remote {
             if left <= STILL_HERE {
                 return;
             }
-            // The next train says what is wrong.
+            // The next train reports what is wrong.
             let alive = self.ping();
             let _ = self.lasting(alive);
         }

@@ -34,33 +34,34 @@ use super::token::{Key, Token};
 use super::transport::Socket;
 use super::{tls, udp};
 
-/// How often a client that waits is told its place, and looked after.
+/// How often a waiting client is told its place and checked.
 const TELLING: Duration = Duration::from_secs(1);
 
-/// The longest segments of the control channel, both ways, in bytes: they pass wherever the shortest
-/// probes do, also where longer packets vanish without a word, which those are to find out.
+/// The maximum segment size of the control channel, in both directions, in bytes: segments pass
+/// wherever the shortest probes do, even where longer packets are dropped silently, which the
+/// probes are to detect.
 const SEGMENT: u32 = 576 - 40;
 
-/// How many free ports are tried for one that is free for TCP and UDP.
+/// The number of free ports tried to find one free for both TCP and UDP.
 const PORTS: u32 = 20;
 
-/// How long the server rests when it has no descriptors left for another connection.
+/// How long the server pauses when it has no descriptors left for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(200);
 
-/// How long a server waits, and for how many.
+/// A server's limits on waiting and on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// The longest handshake.
     pub handshake: Duration,
     /// The longest time without a request.
     pub idle: Duration,
-    /// The longest wait for one's turn.
+    /// The longest wait for a turn.
     pub wait: Duration,
     /// The most pending handshakes.
     pub pending: usize,
-    /// And of these from one address (of IPv6: one network of 64 bits).
+    /// Of these, the most from one address (for IPv6: one /64 network).
     pub pending_of_one: usize,
-    /// The most clients, one of whom is served.
+    /// The most clients, including the one being served.
     pub clients: usize,
 }
 
@@ -77,21 +78,21 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// How a server is to be.
+/// The settings of a server.
 pub struct Settings {
-    /// Where it listens, TCP and UDP; port 0 for any that is free.
+    /// The address to listen on, TCP and UDP; port 0 for any free one.
     pub listen: SocketAddr,
-    /// What clients have to know.
+    /// The shared token.
     pub token: Token,
-    /// A key of its own, which clients have to be told, instead of the token's.
+    /// A key of its own, which clients must be given, instead of the token's.
     pub key: Option<Key>,
-    /// What each client may do.
+    /// The limits for each client.
     pub limits: Limits,
-    /// How long, and for how many.
+    /// The limits on connections.
     pub connections: ConnectionLimits,
-    /// Who sends and receives.
+    /// Opens sockets for trains.
     pub open: Box<Open>,
-    /// Who is told what happens.
+    /// Receives events.
     pub tell: Box<Tell>,
 }
 
@@ -109,10 +110,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens.
+    /// Starts listening.
     ///
     /// # Errors
-    /// If the address is not free, or not of this host.
+    /// If the address is in use, or not local.
     pub fn bind(settings: Settings) -> Result<Self, SessionError> {
         let refused = || SessionError::io(format!("listen at {}, TCP and UDP", settings.listen));
         let (listener, port) = sockets(settings.listen).map_err(refused())?;
@@ -126,19 +127,19 @@ impl Server {
         Ok(Self { settings, tls, listener, port, address, stop, queue, pending, ledger })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What stops it.
+    /// A handle that stops it.
     #[must_use]
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Serves clients until it is told to stop.
+    /// Serves clients until it is stopped.
     ///
     /// # Errors
     /// If it cannot listen any more.
@@ -146,7 +147,7 @@ impl Server {
         let fingerprint = self.settings.key.as_ref().map(|key| key.fingerprint().to_string());
         self.tell(Event::Listening { address: self.address, fingerprint });
         thread::scope(|scope| {
-            // Sessions end with it, whatever it ends for.
+            // Sessions end with the server, whatever the reason.
             let failed = |why| {
                 self.stop.stop();
                 SessionError::io("wait for clients")(why)
@@ -182,7 +183,7 @@ impl Server {
         Ok(())
     }
 
-    /// Until a client comes; or not, when the server is to stop.
+    /// Waits for a client; false when the server must stop.
     fn wait(&self) -> io::Result<bool> {
         let stop = self.stop.event();
         let mut all =
@@ -197,7 +198,7 @@ impl Server {
         (self.settings.tell)(&Entry::now(event));
     }
 
-    /// From the first byte of a connection to its last.
+    /// Handles a connection from its first byte to its last.
     fn connected(&self, connection: TcpStream, client: SocketAddr, pending: Pending<'_>) {
         let begin = || -> io::Result<_> {
             connection.set_nonblocking(false)?;
@@ -221,7 +222,7 @@ impl Server {
             }
             Err(why) => self.refused(client, &why),
         }
-        // It may be closed already.
+        // It may already be closed.
         let _ = end.shutdown(Shutdown::Both);
     }
 
@@ -229,7 +230,7 @@ impl Server {
         self.tell(Event::Refused { client, why: why.to_string() });
     }
 
-    /// With a client that has proven itself.
+    /// Handles an authenticated client.
     fn known(&self, session: &mut Established, (client, local): (SocketAddr, SocketAddr)) {
         let (_place, mut account) = match self.admit(&mut session.frames, client) {
             Ok(admitted) => admitted,
@@ -265,7 +266,7 @@ impl Server {
         });
     }
 
-    /// Until it is the client's turn: its place, and what it may do.
+    /// Waits for the client's turn: its place and its limits.
     fn admit(
         &self,
         frames: &mut Frames,
@@ -285,7 +286,7 @@ impl Server {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until it is the client's turn, or it is gone, or that has taken too long.
+    /// Waits until it is the client's turn, or it is gone, or the wait has taken too long.
     fn wait_turn(
         &self,
         frames: &mut Frames,
@@ -308,7 +309,7 @@ impl Server {
             frames.send(&Message::Busy { before })?;
             before = place.wait(before, TELLING);
             if frames.has_input() {
-                // It has nothing to say now but that it goes.
+                // The only message it can send now is its departure.
                 let awaited = "its turn";
                 let said = frames.receive(awaited, Instant::now() + TELLING)?;
                 return Err(order(frames, &said, awaited));
@@ -317,28 +318,28 @@ impl Server {
         Ok(())
     }
 
-    /// Says why the session is over, to who still listens.
+    /// Reports why the session is over.
     fn part(&self, frames: &mut Frames, why: &SessionError) {
         let last = if self.stop.is_set() {
             Some(Message::Bye { why: "the server is being stopped".to_owned() })
         } else {
             why.failure().map(Message::Error)
         };
-        // Whoever does not listen any more does not need to know.
+        // A peer that no longer listens does not need to know.
         let _ = last.map(|last| frames.send(&last));
     }
 }
 
-/// Says to a client why it is not let in, if that takes no time: before TLS, which would.
+/// Tells a client why it is refused, if that takes no time: before TLS, which would.
 fn turn_away(connection: TcpStream, client: SocketAddr, why: &str) {
     // There is room for it: nothing was sent yet.
     let socket = Box::new(Socket::new(connection, Instant::now()));
     let message = Message::Error(Failure::new(Code::Busy, why));
-    // It is closed in any case.
+    // The connection is closed in any case.
     let _ = Frames::new(socket, format!("the client at {client}"), PLAIN_LIMIT).send(&message);
 }
 
-/// A port for TCP and the same for UDP.
+/// Sockets on the same port for TCP and UDP.
 fn sockets(listen: SocketAddr) -> io::Result<(TcpListener, Port)> {
     let mut tries = if listen.port() == 0 { PORTS } else { 1 };
     loop {
@@ -353,8 +354,8 @@ fn sockets(listen: SocketAddr) -> io::Result<(TcpListener, Port)> {
     }
 }
 
-/// A client that was gone before it was accepted is no trouble; a host without descriptors is, and
-/// asking it again at once is of no use.
+/// Pauses after an error if needed: a client gone before it was accepted is harmless, but a host
+/// without descriptors would fail again at once.
 fn rest_after(why: &io::Error) {
     let nothing =
         [io::ErrorKind::WouldBlock, io::ErrorKind::ConnectionAborted, io::ErrorKind::Interrupted];
@@ -363,7 +364,7 @@ fn rest_after(why: &io::Error) {
     }
 }
 
-/// Where to listen for both versions of IP, or for version 4 where the host has no other.
+/// The address to listen on for both versions of IP, or for version 4 if the host has no other.
 #[must_use]
 pub fn anywhere(port: u16) -> SocketAddr {
     let both = SocketAddr::new(IpAddr::from([0_u16; 8]), port);

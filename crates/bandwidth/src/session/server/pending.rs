@@ -1,4 +1,4 @@
-//! How many may connect before they have proven anything: pending handshakes.
+//! The limit on unauthenticated connections: pending handshakes.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::session::limits::network;
 
-/// Connections that have not proven themselves yet.
+/// Connections that are not authenticated yet.
 #[derive(Debug, Default)]
 pub struct PendingHandshakes(Mutex<HashMap<IpAddr, usize>>);
 
-/// One of them, until this goes.
+/// A pending handshake, until dropped.
 #[derive(Debug)]
 pub struct Pending<'a> {
     all: &'a PendingHandshakes,
@@ -18,7 +18,7 @@ pub struct Pending<'a> {
 }
 
 impl PendingHandshakes {
-    /// One more, unless there are so many in all, or so many from there, already.
+    /// Adds one, unless the limit in total or for that address is reached.
     pub fn enter(&self, who: IpAddr, most: usize, most_of_one: usize) -> Option<Pending<'_>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let network = network(who);

@@ -1,10 +1,10 @@
-//! Whose turn it is: clients are served one at a time, in the order in which they have come.
+//! The queue of clients: they are served one at a time, in the order of arrival.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A queue of clients. The first is the one that is served.
+/// A queue of clients. The first one is being served.
 #[derive(Debug, Default)]
 pub struct Queue {
     state: Mutex<State>,
@@ -17,7 +17,7 @@ struct State {
     waiting: VecDeque<u64>,
 }
 
-/// A place in the queue, which is given up when this goes.
+/// A place in the queue, given up when dropped.
 #[derive(Debug)]
 pub struct Place<'a> {
     queue: &'a Queue,
@@ -26,11 +26,11 @@ pub struct Place<'a> {
 
 impl Queue {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked has left a queue that is as good as before.
+        // A thread that panicked has left the queue consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last place; none if so many are in the queue already.
+    /// The last place; none if the queue has this many clients already.
     pub fn enter(&self, most: usize) -> Option<Place<'_>> {
         let mut state = self.state();
         if state.waiting.len() >= most {
@@ -48,7 +48,7 @@ impl Place<'_> {
         state.waiting.iter().take_while(|it| **it != self.number).count() as u32
     }
 
-    /// How many are before it, once that is less than it was, or after so much time.
+    /// The number of clients before it, once that is less than it was, or after this time.
     pub fn wait(&self, was: u32, time: Duration) -> u32 {
         let state = self.queue.state();
         let still = |state: &mut State| self.before_in(state) >= was;
@@ -57,7 +57,7 @@ impl Place<'_> {
         self.before_in(&state)
     }
 
-    /// How many are before it.
+    /// The number of clients before it.
     #[must_use]
     pub fn before(&self) -> u32 {
         self.before_in(&self.queue.state())

@@ -1,4 +1,4 @@
-//! A session with one client, whose turn it is.
+//! A session with the client whose turn it is.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,23 +19,23 @@ use crate::train::Train;
 /// How long a path request is awaited at a time; the client sends another.
 const REQUEST: Duration = Duration::from_millis(300);
 
-/// What is known of the path of datagrams.
+/// The state of the datagram path.
 enum PathState {
     /// Nothing.
     Unknown,
-    /// They seem to come from there.
+    /// A request came from there.
     Challenged(Challenge),
-    /// They come from there.
+    /// Datagrams come from there.
     Validated(Box<dyn Probes>, SocketAddr),
 }
 
-/// What all sessions of a server share.
+/// The state shared by all sessions of a server.
 pub struct Shared<'a> {
-    /// Where path requests come.
+    /// The port for path requests.
     pub port: &'a Port,
-    /// Who sends and receives.
+    /// Opens sockets for trains.
     pub open: &'a Open,
-    /// Who is told what happens.
+    /// Receives events.
     pub tell: &'a dyn Fn(Event),
 }
 
@@ -44,9 +44,9 @@ pub struct Session<'a> {
     shared: Shared<'a>,
     frames: &'a mut Frames,
     account: &'a mut Account,
-    /// The client's address, as its connection says.
+    /// The client's address according to its connection.
     client: SocketAddr,
-    /// The server's, for datagrams.
+    /// The server's address for datagrams.
     local: SocketAddr,
     cookie: Cookie,
     timeouts: Timeouts,
@@ -54,14 +54,14 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// With a client that has proven itself.
+    /// A session with an authenticated client.
     pub fn new(
         shared: Shared<'a>,
         Established { frames, cookie, round_trip }: &'a mut Established,
         (client, local): (SocketAddr, SocketAddr),
         account: &'a mut Account,
     ) -> Self {
-        // What has come before is of nobody who matters now.
+        // Earlier datagrams are irrelevant now.
         shared.port.clear();
         Self {
             shared,
@@ -75,7 +75,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Does what the client asks for, until it leaves; it may be idle for so long.
+    /// Serves the client's requests until it leaves; it may be idle for this long.
     pub fn serve(&mut self, idle: Duration) -> Result<(), SessionError> {
         self.frames
             .send(&Message::Welcome { udp_port: self.local.port(), offer: self.account.offer() })?;
@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
     }
 
     fn challenge(&mut self, nonce: u64) -> Result<(), SessionError> {
-        // The old socket has the port, and maybe the client's, of the one to come.
+        // The old socket has the port, and maybe the client's address, of the new one.
         self.path = PathState::Unknown;
         let challenge = self.shared.port.challenge(nonce, self.local, REQUEST);
         let challenge = challenge.map_err(SessionError::io("challenge a path"))?;
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
                 report.arrived.len()
             }
             Direction::Down => {
-                // A client has nothing to say now but that it goes.
+                // The only message a client can send now is its departure.
                 let mut wanted = || !self.frames.has_input();
                 let sent = probes.send(train, *address, self.cookie, number, &mut wanted);
                 let report = sent.map_err(SessionError::io("send probes"))?;

@@ -1,4 +1,4 @@
-//! How a server is told to stop, and its sessions with it.
+//! Stopping a server and its sessions.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,46 +9,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// Stops a server: from a thread that waits for signals, for instance.
+/// Stops a server, for instance from a thread that waits for signals.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     is_set: AtomicBool,
-    /// Becomes readable when it is set.
+    /// Becomes readable when the stop is set.
     event: OwnedFd,
     connections: Mutex<(u64, HashMap<u64, TcpStream>)>,
 }
 
-/// A connection that is not read from any more once the server stops.
+/// A connection on which reading ends once the server stops.
 pub struct Watched<'a> {
     stop: &'a Stop,
     number: u64,
 }
 
 impl Stop {
-    /// One that is not set.
+    /// A stop that is not set.
     pub(super) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC)?;
         Ok(Self(Arc::new(Inner { is_set: false.into(), event, connections: Mutex::default() })))
     }
 
     /// Stops the server: clients are told, and [`Server::run`](super::Server::run) returns once all
-    /// sessions are over, which takes as long as a train at most.
+    /// sessions are over, which takes at most as long as a train.
     pub fn stop(&self) {
-        // The lock keeps a connection from being added that is not told.
+        // The lock prevents adding a connection that would not be told.
         let connections = self.connections();
         self.0.is_set.store(true, Ordering::SeqCst);
-        // A counter that is full is readable, too.
+        // A full counter is readable, too.
         let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
         for connection in connections.1.values() {
-            // Who reads from it sees its end at once. It may have come to its end by itself.
+            // A reader sees its end at once. It may already have ended.
             let _ = connection.shutdown(Shutdown::Read);
         }
     }
 
-    /// Whether it was told to.
+    /// Whether the stop is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::SeqCst)

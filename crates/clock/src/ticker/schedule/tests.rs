@@ -22,7 +22,7 @@ fn fired(step: Step) -> Firing {
     }
 }
 
-/// When nothing is to be done at `now`: what is waited for.
+/// The wait returned when there is nothing to do at `now`.
 fn waits(step: Step) -> (Nanos, Nanos) {
     match step {
         Step::Wait { until, quiet, .. } => (until, quiet),
@@ -68,7 +68,7 @@ fn what_would_run_into_the_window_waits_behind_the_shielded_one() {
     let shielded = schedule.add('s', every(100_000, 100_000), true).unwrap();
     schedule.add('a', once(93_001), false).unwrap();
     schedule.add('b', once(93_000), false).unwrap();
-    // 93,000 + the 2,000 that are assumed is where the window begins.
+    // The window begins at 93,000 + the assumed 2,000.
     assert_eq!(waits(schedule.step(92_999)), (93_000, 93_000));
     let b = fired(schedule.step(93_000));
     assert_eq!(schedule.delivered(b.slot, 2_000), Some('b'));
@@ -110,7 +110,7 @@ fn a_shielded_one_that_leaves_no_room_starves_nobody() {
         let mut schedule = Schedule::with_capacity(4, WINDOW);
         let shielded = schedule.add('s', every(period, period), true).unwrap();
         let others = ['a', 'b'].map(|name| schedule.add(name, every(0, 5_000_000), false).unwrap());
-        // Before the first window there is room, for once.
+        // Before the first window there is room once.
         let (mut now, mut runs) = (period - WINDOW, [0, 0]);
         while now < 10 * PATIENCE {
             match schedule.step(now) {
@@ -183,7 +183,7 @@ fn an_event_that_is_removed_is_not_fired() {
     assert_eq!(schedule.drain().collect::<Vec<_>>(), ['c']);
 }
 
-/// What an event of a simulation is, and how long it takes to deliver.
+/// A simulated event and the duration of its delivery.
 #[derive(Clone, Debug)]
 struct Given {
     times: Times,
@@ -195,7 +195,7 @@ fn given() -> impl Strategy<Value = Given> {
         .prop_map(|(start, period, length)| Given { times: Times { start, period }, length })
 }
 
-/// What has been delivered of an event.
+/// What was delivered of an event.
 #[derive(Default)]
 struct Seen {
     fired: u64,
@@ -244,9 +244,9 @@ proptest! {
         }
     }
 
-    /// Nothing is begun in a shield window, nor before it what is expected to run into it, unless
-    /// it has been held back for so long that the patience is over; and without the shielded one
-    /// being late by more than the one delivery that was running at its deadline.
+    /// Nothing is started in a shield window, nor before it if it is expected to run into it,
+    /// unless it has been held back for longer than the patience; and the shielded event is late
+    /// only by the one delivery running at its deadline.
     #[test]
     fn the_window_is_kept_free(
         events in vec(given(), 1..12),
@@ -286,7 +286,7 @@ proptest! {
         }
     }
 
-    /// Events that are added, taken away or fired leave the deadlines of the others alone.
+    /// Adding, removing or firing events leaves the deadlines of the others unchanged.
     #[test]
     fn an_event_does_not_move_another(
         events in vec(given(), 1..12),

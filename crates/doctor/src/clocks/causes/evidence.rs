@@ -1,4 +1,4 @@
-//! What there is to be read about the clocksource.
+//! The evidence about the clocksource.
 
 use eigentime_clock::{Clock, Reason, Trust};
 use eigentime_measure::vdso::Vdso;
@@ -10,10 +10,10 @@ use crate::machine::Unknown;
 use crate::surroundings::hypervisor::named;
 use crate::{Finding, Machine, Value};
 
-/// Where the kernel says what it keeps time by.
+/// Where the kernel reports its clocksource.
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
-/// What the kernel can be told about clocks when it is booted (kernel-parameters.txt).
+/// The kernel's boot options about clocks (kernel-parameters.txt).
 const OPTIONS: [&str; 11] = [
     "clocksource",
     "hpet",
@@ -28,33 +28,33 @@ const OPTIONS: [&str; 11] = [
     "vdso",
 ];
 
-/// All of it.
+/// All evidence.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// The clocksource in use.
     pub clocksource: Result<String, Unknown>,
-    /// Those that the kernel would take.
+    /// The clocksources that the kernel would accept.
     pub available: Result<Vec<String>, Unknown>,
-    /// By what the vDSO reads.
+    /// The source that the vDSO reads.
     pub mode: Result<Mode, Unknown>,
-    /// Has this process a vDSO?
+    /// Whether this process has a vDSO.
     pub vdso: Result<(), Unknown>,
     /// The hypervisors' signatures; none on bare metal.
     pub hypervisors: Result<Vec<String>, Unknown>,
-    /// What the firmware calls the machine.
+    /// The firmware's name for the machine.
     pub product: Result<String, Unknown>,
-    /// What the kernel says of the processor.
+    /// The processor flags reported by the kernel.
     pub flags: Result<Vec<String>, Unknown>,
-    /// What the kernel was told about clocks when it was booted.
+    /// The boot options about clocks.
     pub options: Result<Vec<String>, Unknown>,
-    /// What it has said about them since.
+    /// The kernel's messages about them since.
     pub log: Result<Log, Unknown>,
-    /// Is this process in a timeline, whose vDSO is not the kernel's?
+    /// Whether this process is in a timeline, whose vDSO is not the kernel's.
     pub is_in_timeline: bool,
 }
 
 impl Evidence {
-    /// That of a machine.
+    /// The evidence of a machine.
     pub fn of(machine: &Machine) -> Self {
         let file = |name: &str| format!("{CLOCKSOURCE}/{name}");
         let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -77,45 +77,46 @@ impl Evidence {
         }
     }
 
-    /// Is that the clocksource in use?
+    /// Whether that is the clocksource in use.
     pub fn is_by(&self, name: &str) -> bool {
         self.clocksource.as_deref() == Ok(name)
     }
 
-    /// Would the kernel take that clocksource?
+    /// Whether the kernel would accept that clocksource.
     pub fn offers(&self, name: &str) -> bool {
         self.available.as_ref().is_ok_and(|all| all.iter().any(|it| it == name))
     }
 
-    /// Was the kernel booted with that option?
+    /// Whether the kernel was booted with that option.
     pub fn option(&self, option: &str) -> bool {
         self.options.as_ref().is_ok_and(|all| all.iter().any(|it| it == option))
     }
 
-    /// Is that one of the hypervisors?
+    /// Whether that is one of the hypervisors.
     pub fn is_under(&self, signature: &str) -> bool {
         self.hypervisors.as_ref().is_ok_and(|all| all.iter().any(|it| it == signature))
     }
 
-    /// What the firmware says contains that word, in whatever letters.
+    /// Whether the firmware's name contains that word, ignoring case.
     pub fn is_made_by(&self, word: &str) -> bool {
         self.product.as_ref().is_ok_and(|text| text.to_lowercase().contains(word))
     }
 
-    /// Does the processor say that its counter always runs, and at one rate? None if unknown.
+    /// Whether the processor declares that its counter always runs, at a constant rate. None if
+    /// unknown.
     pub fn is_invariant(&self) -> Option<bool> {
         let flags = self.flags.as_ref().ok()?;
         let has = |name: &str| flags.iter().any(|flag| flag == name);
         has("tsc").then(|| has("constant_tsc") && has("nonstop_tsc"))
     }
 
-    /// What the kernel's log has of a kind.
+    /// The events of a kind in the kernel's log.
     pub fn events(&self, is: impl Fn(&Kind) -> bool) -> impl Iterator<Item = &Event> {
         let events = self.log.as_ref().map_or(&[][..], |log| &log.events[..]);
         events.iter().filter(move |event| is(&event.kind))
     }
 
-    /// All of it, a line each.
+    /// All evidence, one line each.
     pub fn lines(&self) -> Vec<String> {
         let list = |all: &Vec<String>| match all.is_empty() {
             true => "none".to_owned(),
@@ -185,7 +186,7 @@ impl Evidence {
         }
     }
 
-    /// The same for programs.
+    /// All evidence for programs.
     pub fn facts(&self, finding: Finding) -> Finding {
         let invariant = self.is_invariant().ok_or_else(|| match &self.flags {
             Err(why) => why.clone(),
@@ -220,7 +221,7 @@ fn told<T>(what: &str, read: &Result<T, Unknown>, how: impl Fn(&T) -> String) ->
     }
 }
 
-/// What the firmware calls the machine: `Amazon EC2 m5.large`.
+/// The firmware's name for the machine: `Amazon EC2 m5.large`.
 fn product(machine: &Machine) -> Result<String, Unknown> {
     const PARTS: [&str; 3] = ["sys_vendor", "product_name", "bios_version"];
     let parts = PARTS.map(|part| machine.line(&format!("/sys/class/dmi/id/{part}")));

@@ -1,4 +1,4 @@
-//! What the kernel has said about its clocksources since it was booted.
+//! The kernel's messages about its clocksources since boot.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -11,52 +11,52 @@ use std::time::Duration;
 use crate::machine::{Machine, Unknown};
 use crate::timers::wake_ups::pace;
 
-/// Something that was said.
+/// A relevant message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: Kind,
     /// The line, without time and origin.
     pub line: String,
 }
 
-/// What kind of thing the kernel has said.
+/// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A clocksource is not to be trusted any more.
+    /// A clocksource is no longer trusted.
     Demoted {
         /// Its name: `tsc`.
         clocksource: String,
-        /// What is wrong with it.
+        /// Its fault.
         fault: Fault,
     },
-    /// Time is kept by another clocksource from now on.
+    /// The kernel switches to another clocksource.
     Switched(String),
     /// The vDSO cannot read Xen's or KVM's page.
     PageRefused,
-    /// This is gVisor, and no Linux.
+    /// This is gVisor, not Linux.
     Gvisor,
 }
 
-/// What is wrong with a clocksource.
+/// The fault of a clocksource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not run at the rate of the one that watches it.
+    /// Its rate differs from that of its watchdog.
     Rate,
     /// Processors disagree.
     Processors,
     /// It stops when the processor idles deeply.
     Stops,
-    /// Reading the one that watches it took too long.
+    /// Reading its watchdog took too long.
     SlowWatchdog,
-    /// The command line says so.
+    /// The command line requests it.
     Asked,
-    /// Another reason, which the line tells.
+    /// Another reason, given in the line.
     Other,
 }
 
-/// Words of the kernel, and what is wrong then; the first row that fits. Linux up to 6.x says
-/// `… as unstable because the skew is too large`, and since the watchdog was rewritten in 2026
+/// Words in the kernel's message and the fault they mean; the first match applies. Linux up to 6.x
+/// says `… as unstable because the skew is too large`, and since the watchdog was rewritten in 2026
 /// `… unstable due to frequency skew` (kernel/time/clocksource.c, arch/x86/kernel/tsc*.c).
 const FAULTS: [(&str, Fault); 11] = [
     ("inter cpu skew", Fault::Processors),
@@ -72,24 +72,24 @@ const FAULTS: [(&str, Fault); 11] = [
     ("", Fault::Other),
 ];
 
-/// What was found.
+/// The relevant part of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// Where.
+    /// Its origin.
     pub from: &'static str,
-    /// Does it go back to the start of the kernel?
+    /// Whether it goes back to the start of the kernel.
     pub is_whole: bool,
-    /// What matters, in its order.
+    /// The relevant messages, in order.
     pub events: Vec<Event>,
 }
 
-/// The most that is read, in bytes: a ring buffer has a few hundred kilobytes.
+/// The maximum read, in bytes: a ring buffer has a few hundred kilobytes.
 const MOST: usize = 64 << 20;
 
-/// What the first line of the kernel has in it.
+/// Text in the first line of the kernel.
 const BEGINNINGS: [&str; 2] = ["Linux version ", "Starting gVisor"];
 
-/// Where the log may be, the best first.
+/// The places where the log may be, the best first.
 type Place = (&'static str, fn(&Machine) -> Result<String, Unknown>);
 const PLACES: &[Place] = &[
     ("/dev/kmsg", |machine| records(machine, "/dev/kmsg")),
@@ -100,10 +100,10 @@ const PLACES: &[Place] = &[
     ("the journal", journal),
 ];
 
-/// Reads it.
+/// Reads the log.
 ///
 /// # Errors
-/// [`Unknown`] with the reason of the first place, if there is none that may be read.
+/// [`Unknown`] with the reason of the first place, if none can be read.
 pub fn read(machine: &Machine) -> Result<Log, Unknown> {
     let mut why = None;
     for (from, text) in PLACES {
@@ -115,7 +115,7 @@ pub fn read(machine: &Machine) -> Result<Log, Unknown> {
     Err(why.unwrap_or_else(|| Unknown::because("there is no kernel log")))
 }
 
-/// The lines since the kernel's last start that matter.
+/// The relevant lines since the kernel's last start.
 pub fn understand(from: &'static str, text: &str) -> Log {
     let lines: Vec<_> = text.lines().collect();
     let is_beginning = |line: &&str| BEGINNINGS.iter().any(|words| line.contains(words));
@@ -124,7 +124,7 @@ pub fn understand(from: &'static str, text: &str) -> Log {
     Log { from, is_whole: start.is_some(), events: events.collect() }
 }
 
-/// What a line says, if it matters.
+/// The meaning of a line, if it is relevant.
 fn event(line: &str) -> Option<Event> {
     let line = without_origin(line);
     let small = line.to_lowercase();
@@ -144,7 +144,7 @@ fn event(line: &str) -> Option<Event> {
     Some(Event { kind, line: line.to_owned() })
 }
 
-/// Which clocksource a line says is not to be trusted any more. The line is in small letters.
+/// The clocksource that a line says is no longer trusted. The line is in lower case.
 fn demoted(line: &str) -> Option<String> {
     if let Some((_, of)) = line.split_once("marking clocksource ") {
         // 'tsc' as unstable because …; tsc unstable due to …
@@ -180,7 +180,7 @@ fn without_origin(line: &str) -> &str {
     }
 }
 
-/// All records of `/dev/kmsg`, of which each reading gives one, without waiting for the next.
+/// All records of `/dev/kmsg`, which returns one per read, without waiting for the next.
 fn records(machine: &Machine, path: &str) -> Result<String, Unknown> {
     let file =
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(machine.path(path));
@@ -193,7 +193,7 @@ fn records(machine: &Machine, path: &str) -> Result<String, Unknown> {
             Ok(length) => all.extend_from_slice(&room[..length]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Records were overwritten before they were read: the next reading goes on behind.
+            // Records were overwritten before they were read: the next read continues after them.
             Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
             Err(error) => return Err(refused(error)),
         }
@@ -201,7 +201,7 @@ fn records(machine: &Machine, path: &str) -> Result<String, Unknown> {
     Ok(String::from_utf8_lossy(&all).into_owned())
 }
 
-/// The same by syslog(2), which gVisor has, too.
+/// The same with syslog(2), which gVisor also has.
 fn ring_buffer(machine: &Machine) -> Result<String, Unknown> {
     const READ_ALL: libc::c_int = 3;
     const SIZE: libc::c_int = 10;
@@ -213,21 +213,21 @@ fn ring_buffer(machine: &Machine) -> Result<String, Unknown> {
     let size = unsafe { libc::klogctl(SIZE, std::ptr::null_mut(), 0) };
     let size = usize::try_from(size).map_err(|_| refused())?;
     let mut room = vec![0_u8; size.min(MOST)];
-    // SAFETY: it is given room of the length that it is told.
+    // SAFETY: it is given a buffer of the stated length.
     let length =
         unsafe { libc::klogctl(READ_ALL, room.as_mut_ptr().cast(), room.len() as libc::c_int) };
     room.truncate(usize::try_from(length).map_err(|_| refused())?);
     Ok(String::from_utf8_lossy(&room).into_owned())
 }
 
-/// What systemd has kept of it, for users who may read that.
+/// The part kept by systemd, for users who may read it.
 fn journal(machine: &Machine) -> Result<String, Unknown> {
-    /// Journals can be large, and the doctor has seconds.
+    /// Journals can be large, and the doctor has only seconds.
     const LIMIT: Duration = Duration::from_secs(3);
     if !machine.is_real() {
         return Err(Unknown::because("the journal: this is not the machine itself"));
     }
-    // Where no time passes, the limit would never come.
+    // If no time passes, the limit would never be reached.
     pace()?;
     let refused = |error: std::io::Error| Unknown::because(format!("journalctl: {error}"));
     let mut command = Command::new("journalctl");
@@ -239,11 +239,11 @@ fn journal(machine: &Machine) -> Result<String, Unknown> {
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
         let read = output.map(|output| output.take(MOST as u64).read_to_end(&mut text));
-        // Nobody waits for it any more when it was too slow.
+        // If it was too slow, nothing waits for it any more.
         let _ = to.send(read.transpose().map(|_| text));
     });
     let text = from.recv_timeout(LIMIT);
-    // It has ended, or is to.
+    // It has ended, or must end.
     let _ = child.kill();
     child.wait().map_err(refused)?;
     let _ = reader.join();

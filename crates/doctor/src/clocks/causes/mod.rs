@@ -1,12 +1,12 @@
-//! Why the vDSO serves clocks, or does not: the chain of causes, from the clocksource to the
-//! hypervisor and the kernel's own log, and what can be done.
+//! Why the vDSO does or does not serve clocks: the chain of causes, from the clocksource to the
+//! hypervisor and the kernel's own log, and remedies.
 //!
-//! Whether clocks fall back is asked of the oracle. What is looked at here only explains it: no
-//! name of a clocksource or a hypervisor says that clocks are slow.
+//! The oracle determines whether clocks fall back. The evidence here only explains it: no name of a
+//! clocksource or a hypervisor proves that clocks are slow.
 //!
-//! - `evidence`: what there is to be read.
+//! - `evidence`: everything that can be read.
 //! - `log`, `mode`, `processor`: parts of it.
-//! - `rules`: what explains that clocks fall back.
+//! - `rules`: the explanations of a fallback.
 
 mod evidence;
 mod log;
@@ -23,12 +23,12 @@ use crate::machine::Unknown;
 use crate::{Advice, Finding, Machine, Options, Verdict};
 use evidence::Evidence;
 
-/// Something that explains it, and what can be done.
+/// An explanation and its remedies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// What it is, as a clause.
+    /// The cause, as a clause.
     what: String,
-    /// What can be done, the safest first.
+    /// The remedies, the safest first.
     advice: Vec<Advice>,
 }
 
@@ -43,12 +43,12 @@ impl Cause {
     }
 }
 
-/// The check.
+/// Checks why the vDSO does or does not serve clocks.
 pub fn look(machine: &Machine, _: &Options) -> Finding {
-    /// One that every program reads, and that the kernel serves by its clocksource.
+    /// A clock that every program reads, and that the kernel serves with its clocksource.
     const ASKED: [Asked; 1] = [Asked::ClockGettime(libc::CLOCK_MONOTONIC)];
     let served = Vdso::find().and_then(|vdso| oracle::ask(&vdso, &ASKED));
-    // Without a vDSO there is nobody to ask, and no doubt.
+    // Without a vDSO there is nothing to test, and no doubt.
     let served = match (Vdso::find(), served) {
         (Err(_), _) => Ok(Served::SystemCall),
         (Ok(_), served) => served.map(|served| served[0]),
@@ -56,7 +56,7 @@ pub fn look(machine: &Machine, _: &Options) -> Finding {
     tell(&Evidence::of(machine), &served)
 }
 
-/// What is to be said of it.
+/// The finding.
 fn tell(evidence: &Evidence, served: &Result<Served, Unknown>) -> Finding {
     let name = match &evidence.clocksource {
         Ok(name) => format!("the kernel keeps time by {name}"),

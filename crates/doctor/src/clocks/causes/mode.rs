@@ -1,7 +1,7 @@
-//! By what the vDSO reads clocks: a number in the data that the kernel gives it, the vvar pages.
+//! The source that the vDSO reads clocks from: a number in its data from the kernel, the vvar
+//! pages.
 //!
-//! Their layout is no interface; what is read there is shown beside the oracle's answer, and
-//! decides nothing.
+//! Their layout is not an ABI; the value is shown beside the oracle's answer, and decides nothing.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::machine::{Machine, Unknown};
 
-/// By what (`enum vdso_clock_mode`).
+/// The source (`enum vdso_clock_mode`).
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "pages of x86's hypervisors"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -19,13 +19,13 @@ pub enum Mode {
     Counter,
     /// The page of KVM or Xen.
     Pvclock,
-    /// The page of Hyper-V.
+    /// The Hyper-V page.
     Hvclock,
-    /// What the page of a time namespace refers to.
+    /// The page that a time namespace's page refers to.
     TimeNamespace,
 }
 
-/// How the kernel numbers them on this architecture.
+/// The kernel's numbers for them on this architecture.
 #[cfg(target_arch = "x86_64")]
 const MODES: [(i32, Mode); 5] = [
     (0, Mode::None),
@@ -38,11 +38,11 @@ const MODES: [(i32, Mode); 5] = [
 const MODES: [(i32, Mode); 4] =
     [(0, Mode::None), (1, Mode::Counter), (2, Mode::Counter), (i32::MAX, Mode::TimeNamespace)];
 
-/// Where a page may have the sequence number and the mode: x86 before Linux 6.15 leaves room for
-/// something else first (arch/x86/include/asm/vvar.h).
+/// The possible offsets of the sequence number and the mode in a page: x86 before Linux 6.15 leaves
+/// room for other data first (arch/x86/include/asm/vvar.h).
 const OFFSETS: [usize; 2] = [0, 128];
 
-/// How much of the page is looked at.
+/// How much of the page is read.
 const LENGTH: usize = 256;
 
 impl fmt::Display for Mode {
@@ -57,10 +57,10 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Looks.
+/// Reads the mode.
 ///
 /// # Errors
-/// [`Unknown`] where there are no such pages, or none that are understood.
+/// [`Unknown`] if there are no such pages, or none that can be interpreted.
 pub fn read(machine: &Machine) -> Result<Mode, Unknown> {
     if !machine.is_real() {
         return Err(Unknown::because("this is not the machine itself"));
@@ -74,12 +74,12 @@ pub fn read(machine: &Machine) -> Result<Mode, Unknown> {
     understand(&page).ok_or_else(|| Unknown::because("the pages [vvar] are of another layout"))
 }
 
-/// Has the kernel copy the beginning of a page: one that cannot be read is an error then, and no
+/// Has the kernel copy the beginning of a page, so that an unreadable one is an error instead of a
 /// signal.
 fn copy(start: usize) -> rustix::io::Result<[u8; LENGTH]> {
     use std::os::fd::AsRawFd;
     let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: the kernel reads there, and finds out itself whether it can.
+    // SAFETY: the kernel reads there, and checks itself whether it can.
     let length = unsafe { libc::write(to.as_raw_fd(), start as *const libc::c_void, LENGTH) };
     let mut page = [0; LENGTH];
     match usize::try_from(length) {
@@ -93,7 +93,7 @@ fn understand(page: &[u8; LENGTH]) -> Option<Mode> {
         let word = |at: usize| [page[at], page[at + 1], page[at + 2], page[at + 3]];
         let (sequence, mode) = (u32::from_ne_bytes(word(*at)), i32::from_ne_bytes(word(*at + 4)));
         let mode = MODES.iter().find(|(number, _)| *number == mode).map(|(_, mode)| *mode);
-        // It grows with every tick; where it is 0, this is no clock's data.
+        // It grows with every tick; if it is 0, this is not a clock's data.
         mode.filter(|_| sequence != 0)
     })
 }

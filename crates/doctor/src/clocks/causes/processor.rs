@@ -1,4 +1,4 @@
-//! What the processor says: whether there is a hypervisor, and what its counter is worth.
+//! The processor's information: whether there is a hypervisor, and the properties of its counter.
 
 use crate::machine::{Machine, Unknown};
 #[cfg(target_arch = "x86_64")]
@@ -7,7 +7,7 @@ use crate::surroundings::hypervisor;
 /// The signatures of the hypervisors under this machine; none on bare metal.
 ///
 /// # Errors
-/// [`Unknown`] where the processor has no way to say so.
+/// [`Unknown`] if the processor cannot report them.
 #[cfg(target_arch = "x86_64")]
 pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
     match machine.is_real() {
@@ -16,10 +16,10 @@ pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
     }
 }
 
-/// The hypervisors that the device tree names.
+/// The hypervisors named in the device tree.
 ///
 /// # Errors
-/// [`Unknown`] where there is no device tree.
+/// [`Unknown`] if there is no device tree.
 #[cfg(target_arch = "aarch64")]
 pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
     machine.names("/proc/device-tree")?;
@@ -30,10 +30,10 @@ pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
     ))
 }
 
-/// What the kernel says of the first processor.
+/// The flags that the kernel reports for the first processor.
 ///
 /// # Errors
-/// [`Unknown`] where `/proc/cpuinfo` cannot be read or has no flags.
+/// [`Unknown`] if `/proc/cpuinfo` cannot be read or has no flags.
 pub fn flags(machine: &Machine) -> Result<Vec<String>, Unknown> {
     let text = machine.text("/proc/cpuinfo")?;
     let flags = text.lines().find_map(|line| {

@@ -1,20 +1,20 @@
-//! What explains that clocks fall back, and what can be done: a table of rules.
+//! Explanations and remedies for clocks that fall back: a table of rules.
 
 use super::Cause;
 use super::evidence::Evidence;
 use super::log::{Fault, Kind};
 
-/// Says why, if that is the reason.
+/// Returns the cause if the rule applies.
 type Rule = fn(&Evidence) -> Option<Cause>;
 
 /// Rules for clocks that fall back, the nearest cause first.
 const OF_FALLBACK: &[Rule] =
     &[timeline, gvisor, no_vdso, given_up, told_to, not_invariant, not_offered, not_chosen, unread];
 
-/// Rules for clocks that are served, and of which there is something to be said.
+/// Rules for clocks that are served, but with reservations.
 const OF_DOUBT: &[Rule] = &[given_up, unwatched];
 
-/// What can be measured before and after, whatever is changed.
+/// A comparison to make before and after any change.
 const COMPARE: &str = "first compare all processors for a minute: eigentime doctor --only order \
                        --warp-time 60s";
 
@@ -23,7 +23,7 @@ pub fn of_fallback(evidence: &Evidence) -> Vec<Cause> {
     OF_FALLBACK.iter().filter_map(|rule| rule(evidence)).collect()
 }
 
-/// What is to be said though they do not.
+/// The reservations if they do not.
 pub fn of_doubt(evidence: &Evidence) -> Vec<Cause> {
     OF_DOUBT.iter().filter_map(|rule| rule(evidence)).collect()
 }
@@ -53,7 +53,7 @@ fn no_vdso(evidence: &Evidence) -> Option<Cause> {
     })
 }
 
-/// What was said about a clocksource that was given up.
+/// The messages about a clocksource that was given up.
 struct GivenUp {
     fault: Fault,
     what: &'static str,
@@ -204,7 +204,7 @@ fn not_chosen(evidence: &Evidence) -> Option<Cause> {
 
 const RELIABLE_NOTE: &str = "do not add tsc=reliable unless the counter was compared";
 
-/// Why the vDSO does not read a clocksource, and what to look at.
+/// Why the vDSO does not read a clocksource, and what to check.
 const UNREAD: &[(&str, &str, &str)] = &[
     ("hpet", "it is a device, which only the kernel reads, in a microsecond or so", ""),
     ("acpi_pm", "it is a port of the chipset, which only the kernel reads, in microseconds", ""),

@@ -1,10 +1,10 @@
-//! Made-up machines: what is said of each.
+//! Made-up machines and their findings.
 
 use super::*;
 use crate::clocks::causes::log::Kind;
 use crate::testing::Tree;
 
-/// Files that look like a machine, and what else there is of it.
+/// Files that look like a machine, and its other properties.
 struct MadeUp {
     tree: Tree,
     hypervisors: Result<Vec<String>, Unknown>,
@@ -79,7 +79,7 @@ impl MadeUp {
     }
 }
 
-/// Each piece of advice is that, and those that carry a risk say so.
+/// Each piece of advice is that, and risky ones say so.
 fn advises(finding: &Finding, what: &str, risk: &str) {
     let advice = finding.advice.iter().find(|advice| advice.what.contains(what));
     let advice = advice.unwrap_or_else(|| panic!("no advice '{what}': {finding:#?}"));

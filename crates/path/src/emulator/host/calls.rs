@@ -12,27 +12,27 @@ use super::end::LONGEST_NAME;
 pub fn set_option<T: Copy>(socket: impl AsFd, option: c_int, value: &T) -> io::Result<()> {
     let socket = socket.as_fd().as_raw_fd();
     let size = size_of::<T>() as socklen_t;
-    // SAFETY: the kernel reads so many bytes of the value.
+    // SAFETY: the kernel reads this many bytes of the value.
     let result = unsafe {
         libc::setsockopt(socket, libc::SOL_PACKET, option, (&raw const *value).cast(), size)
     };
     done(result)
 }
 
-/// How many packets a packet socket had no room for since this was asked the last time.
+/// The number of packets for which a packet socket had no room since the last call.
 pub fn dropped(socket: impl AsFd) -> io::Result<u32> {
     let mut statistics = tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = size_of::<tpacket_stats>() as socklen_t;
     let socket = socket.as_fd().as_raw_fd();
     let value = (&raw mut statistics).cast::<c_void>();
-    // SAFETY: the kernel writes no more than the size of what it is given.
+    // SAFETY: the kernel writes at most the size of the buffer.
     let result = unsafe {
         libc::getsockopt(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut size)
     };
     done(result).map(|()| statistics.tp_drops)
 }
 
-/// Has a packet socket receive all that comes to an interface.
+/// Makes a packet socket receive everything that arrives at an interface.
 pub fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     // SAFETY: it is a structure of numbers, which may all be zero.
     let mut address: sockaddr_ll = unsafe { zeroed() };
@@ -41,11 +41,11 @@ pub fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     address.sll_ifindex = interface as c_int;
     let socket = socket.as_fd().as_raw_fd();
     let size = size_of::<sockaddr_ll>() as socklen_t;
-    // SAFETY: the kernel reads so many bytes of the address.
+    // SAFETY: the kernel reads this many bytes of the address.
     done(unsafe { libc::bind(socket, (&raw const address).cast(), size) })
 }
 
-/// Has an interface take packets that are for others, for as long as the socket is there.
+/// Makes an interface accept packets for others, for as long as the socket exists.
 pub fn be_promiscuous(socket: impl AsFd, interface: u32) -> io::Result<()> {
     let wanted = packet_mreq {
         mr_ifindex: interface as c_int,
@@ -56,7 +56,7 @@ pub fn be_promiscuous(socket: impl AsFd, interface: u32) -> io::Result<()> {
     set_option(socket, libc::PACKET_ADD_MEMBERSHIP, &wanted)
 }
 
-/// SIOCGIFMTU, SIOCGIFFLAGS and SIOCGIFHWADDR: the MTU, the flags and the hardware's type.
+/// SIOCGIFMTU, SIOCGIFFLAGS and SIOCGIFHWADDR: the MTU, the flags and the hardware type.
 pub fn interface(socket: impl AsFd, name: &str) -> io::Result<(u32, c_int, u16)> {
     let mut request = named(name)?;
     ask(&socket, libc::SIOCGIFMTU, &mut request)?;
@@ -78,7 +78,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Gets or sets a number by SIOCETHTOOL: what is returned is what the kernel left in it.
+/// Gets or sets a number with SIOCETHTOOL; returns the kernel's value.
 pub fn ethtool(socket: impl AsFd, name: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = EthtoolValue { command, data };
     let mut request = named(name)?;

@@ -16,18 +16,18 @@ use super::error::{Error, What};
 /// An interface, in this or in another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Its name, its path or the id of a process that is in it; none for the one we are in.
+    /// Its name, its path or the id of a process in it; none for the current one.
     pub namespace: Option<String>,
     /// The interface's name.
     pub interface: String,
 }
 
-/// An end that cannot be read.
+/// An end that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no end of a path: {1}; write IFACE or NETNS:IFACE, such as left:veth0")]
 pub struct NoEnd(String, &'static str);
 
-/// IFNAMSIZ, with the zero at its end.
+/// IFNAMSIZ, including the terminating zero.
 pub(super) const LONGEST_NAME: usize = 16;
 
 impl FromStr for End {
@@ -58,8 +58,8 @@ impl fmt::Display for End {
 }
 
 impl End {
-    /// A packet socket in its namespace, which receives nothing yet, and the statistics of the
-    /// interfaces there (`/proc/net/dev`). Both stay there, whoever uses them.
+    /// Opens a packet socket in its namespace, which receives nothing yet, and the statistics of
+    /// the interfaces there (`/proc/net/dev`). Both stay in that namespace, whoever uses them.
     pub(super) fn open(&self) -> Result<(OwnedFd, File), Error> {
         let open = || {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -69,7 +69,7 @@ impl End {
         let fail = |error: io::Error| What::Socket.error(self, error);
         let Some(namespace) = &self.namespace else { return open().map_err(fail) };
         let namespace = find(namespace)?;
-        // A namespace is a thread's: one goes there and comes back no more.
+        // A namespace belongs to a thread: this one enters it and does not return.
         let there = || {
             let kind = Some(LinkNameSpaceType::Network);
             move_into_link_name_space(namespace.as_fd(), kind)

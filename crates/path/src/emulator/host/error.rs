@@ -1,4 +1,4 @@
-//! What can stand in the way of an end.
+//! The errors of an end.
 
 use std::fmt;
 use std::io;
@@ -16,19 +16,19 @@ pub enum Error {
          path or the id of a process will do, too"
     )]
     NoNamespace {
-        /// As it was asked for.
+        /// The namespace as given.
         namespace: String,
-        /// Where it was looked for.
+        /// The places searched.
         tried: String,
-        /// Why it is not there.
+        /// The system's error.
         error: io::Error,
     },
     /// There is no such interface.
     #[error("there is no interface {end}; there are: {others}")]
     NoInterface {
-        /// As it was asked for.
+        /// The end as given.
         end: End,
-        /// What there is instead.
+        /// The interfaces that exist.
         others: String,
     },
     /// It is down.
@@ -37,56 +37,56 @@ pub enum Error {
         /// The interface.
         end: End,
     },
-    /// It is not one that carries Ethernet frames.
+    /// It does not carry Ethernet frames.
     #[error("the interface {end} carries no Ethernet frames: take a veth, or a network card's")]
     NotEthernet {
         /// The interface.
         end: End,
     },
-    /// It is not allowed.
+    /// The operation is not permitted.
     #[error("{what} of {end} is not allowed: it needs {needs}; run it as root")]
     NotAllowed {
-        /// What was to be done.
+        /// The operation.
         what: What,
-        /// To what.
+        /// The end.
         end: End,
-        /// What would help.
+        /// The required privilege.
         needs: &'static str,
     },
-    /// Something else failed.
+    /// Another operation failed.
     #[error("{what} of {end} failed: {error}")]
     Failed {
-        /// What was to be done.
+        /// The operation.
         what: What,
-        /// To what.
+        /// The end.
         end: End,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
-    /// It has gone while it was used.
+    /// It disappeared while in use.
     #[error("the interface {end} has gone or was put down while the path was up: {error}")]
     Gone {
         /// The interface.
         end: End,
-        /// What the kernel says.
+        /// The kernel's error.
         error: io::Error,
     },
 }
 
-/// What is done with an end.
+/// An operation on an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Going into its namespace.
+    /// Entering its namespace.
     Namespace,
-    /// A packet socket.
+    /// Opening a packet socket.
     Socket,
-    /// What the interface is.
+    /// Querying the interface.
     Interface,
-    /// The ring that packets come in.
+    /// Mapping the packet ring.
     Ring,
-    /// Room for much that is under way.
+    /// Enlarging the buffers for packets under way.
     Buffers,
-    /// The switches of its offloads.
+    /// Switching its offloads.
     Offloads,
 }
 
@@ -100,7 +100,7 @@ impl What {
         }
     }
 
-    /// What has stood in its way.
+    /// The error for this failed operation.
     pub(super) fn error(self, end: &End, error: impl Into<io::Error>) -> Error {
         let (what, end, error) = (self, end.clone(), error.into());
         match Errno::from_io_error(&error) {

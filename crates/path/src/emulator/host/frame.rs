@@ -1,25 +1,25 @@
-//! What is known of a frame: the header of its offloads, and how long its IP packet is.
+//! The contents of a frame: its offload header, and the length of its IP packet.
 
-/// `struct virtio_net_hdr` of linux/virtio_net.h: what the kernel says of a packet that is not
-/// finished, and is told of one that it is to finish.
+/// `struct virtio_net_hdr` of linux/virtio_net.h: the kernel's description of an unfinished packet,
+/// and ours of one that it must finish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// [`Header::NEEDS_CHECKSUM`], and what does not matter here.
+    /// [`Header::NEEDS_CHECKSUM`], and flags that are not relevant here.
     pub flags: u8,
-    /// [`Header::TCP4`] and the others, if it is several packets in one.
+    /// [`Header::TCP4`] etc. if it is several packets in one.
     pub kind: u8,
-    /// How long the headers are.
+    /// The length of the headers.
     pub headers: u16,
-    /// How much of the payload is in each packet.
+    /// The payload length of each packet.
     pub segment: u16,
-    /// Where the checksum begins to be summed up.
+    /// Where the checksummed part begins.
     pub checksum_from: u16,
-    /// And where it is put, counted from there.
+    /// Where the checksum is stored, relative to that.
     pub checksum_at: u16,
 }
 
 impl Header {
-    /// How long it is.
+    /// Its length.
     pub const BYTES: usize = 10;
     /// The checksum is only that of the pseudo-header.
     pub const NEEDS_CHECKSUM: u8 = 1;
@@ -31,10 +31,10 @@ impl Header {
     pub const TCP6: u8 = 4;
     /// UDP, over either.
     pub const UDP: u8 = 5;
-    /// A flag in `kind`: the first packet alone says that the sender has slowed down.
+    /// A flag in `kind`: only the first packet says that the sender has slowed down.
     pub const ECN: u8 = 0x80;
 
-    /// From the beginning of what the kernel has given.
+    /// Reads the header at the beginning of the kernel's data.
     ///
     /// # Panics
     /// If that is too short.
@@ -51,7 +51,7 @@ impl Header {
         }
     }
 
-    /// To the beginning of what the kernel is given.
+    /// Writes the header to the beginning of data for the kernel.
     pub fn write(self, bytes: &mut [u8]) {
         bytes[0] = self.flags;
         bytes[1] = self.kind;
@@ -67,7 +67,7 @@ impl Header {
         self.kind & !Self::ECN != Self::SINGLE
     }
 
-    /// The same for a frame that has become longer by a tag.
+    /// The header for a frame that has become longer by a tag.
     #[must_use]
     pub fn behind_tag(self, bytes: u16) -> Self {
         let moved = |place: u16| if place == 0 { 0 } else { place + bytes };
@@ -80,31 +80,31 @@ impl Header {
     }
 }
 
-/// Where the addresses of a frame end and its type begins.
+/// The offset of a frame's type, after the addresses.
 const TYPE: usize = 12;
 /// The types of VLAN tags: 802.1Q and 802.1ad.
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 
-/// What is before a tag: the header of the offloads, and the addresses.
+/// The length of what precedes a tag: the offload header and the addresses.
 pub(super) const BEFORE_TAG: usize = Header::BYTES + TYPE;
-/// How long a tag is, with its type.
+/// The length of a tag, including its type.
 pub(super) const TAG: usize = 4;
 
-/// Writes a tag, its type and itself, to the place that was made for it.
+/// Writes a tag with its type to the room made for it.
 pub(super) fn write_tag(bytes: &mut [u8], (kind, tag): (u16, u16)) {
     let [kind, tag] = [kind.to_be_bytes(), tag.to_be_bytes()];
     bytes[BEFORE_TAG..BEFORE_TAG + TAG].copy_from_slice(&[kind[0], kind[1], tag[0], tag[1]]);
     Header::read(bytes).behind_tag(TAG as u16).write(bytes);
 }
 
-/// Puts a tag back that was taken from a frame, which has the header of its offloads before it and
-/// room for the tag after it.
+/// Restores a tag that was removed from a frame, which has its offload header before it and room
+/// for the tag after it.
 pub(super) fn put_tag(bytes: &mut [u8], tag: (u16, u16)) {
     bytes.copy_within(BEFORE_TAG..bytes.len() - TAG, BEFORE_TAG + TAG);
     write_tag(bytes, tag);
 }
 
-/// The type of what is in a frame, and where it begins; none if the frame ends before.
+/// The type of a frame's content, and its offset; none if the frame ends before.
 pub(super) fn content(frame: &[u8]) -> Option<(u16, usize)> {
     let mut at = TYPE;
     loop {
@@ -116,7 +116,7 @@ pub(super) fn content(frame: &[u8]) -> Option<(u16, usize)> {
     }
 }
 
-/// How long what is in a frame is: an IP packet, mostly.
+/// The length of a frame's content, usually an IP packet.
 #[must_use]
 pub fn ip_bytes(frame: &[u8]) -> u32 {
     let header = content(frame).map_or(frame.len(), |(_, at)| at);

@@ -1,7 +1,7 @@
-//! The emulator's two ends on this host: interfaces, what is received from them and sent by them.
+//! The emulator's two ends on this host: interfaces, and sending and receiving on them.
 //!
-//! All `unsafe` of the emulator is here: [`ring`] maps what the kernel writes packets to, [`calls`]
-//! makes the system calls that nobody else wraps.
+//! All `unsafe` code of the emulator is here: [`ring`] maps the memory to which the kernel writes
+//! packets, [`calls`] makes system calls that no crate wraps.
 
 mod calls;
 mod end;

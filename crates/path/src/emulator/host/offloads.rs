@@ -1,8 +1,8 @@
-//! What an interface does on its own to what it receives, switched off while the path is up.
+//! Receive offloads of an interface, disabled while the path is up.
 //!
-//! What is put together from several packets (GRO, LRO) would come as one, late. That the *senders*
-//! leave it to their cards to cut packets up is not switched off: they are not ours, and
-//! [`segments`](super::segments()) does it for them.
+//! Packets merged by GRO or LRO would arrive as one, late. Segmentation offload of the *senders* is
+//! not disabled: they are not ours, and [`segments`](super::segments()) does the segmentation for
+//! them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -13,7 +13,7 @@ use super::End;
 use super::calls::ethtool;
 use super::error::{Error, What};
 
-/// Something that an interface does on its own.
+/// An offload of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Offload {
@@ -23,7 +23,7 @@ pub enum Offload {
     Lro,
 }
 
-/// How it is asked for and set, of linux/ethtool.h: the two commands, and its bit.
+/// How each is queried and set, from linux/ethtool.h: the two commands, and its bit.
 const SWITCHES: [(Offload, u32, u32, u32); 2] = [
     // ETHTOOL_GGRO, ETHTOOL_SGRO.
     (Offload::Gro, 0x2b, 0x2c, 1),
@@ -32,7 +32,7 @@ const SWITCHES: [(Offload, u32, u32, u32); 2] = [
 ];
 
 impl Offload {
-    /// Its name, as `ethtool -K` has it.
+    /// Its name in `ethtool -K`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Offload {
     }
 }
 
-/// Offloads that have been switched off, and are on again when this is dropped.
+/// Disabled offloads, which are enabled again when this is dropped.
 #[derive(Debug)]
 pub struct Offloads {
     socket: OwnedFd,
@@ -51,10 +51,10 @@ pub struct Offloads {
 }
 
 impl Offloads {
-    /// Switches all off that are on.
+    /// Disables all that are on.
     ///
     /// # Errors
-    /// If one cannot be: those before it are on again.
+    /// If one cannot be disabled: those before it are on again.
     pub(super) fn switch_off(socket: impl AsFd, end: &End) -> Result<Self, Error> {
         let fail = |error| What::Offloads.error(end, error);
         let socket = socket.as_fd().try_clone_to_owned().map_err(fail)?;
@@ -63,7 +63,7 @@ impl Offloads {
             let name = &end.interface;
             let now = match ethtool(&it.socket, name, get, 0) {
                 Ok(now) => now,
-                // It has none.
+                // The interface does not have it.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => continue,
                 Err(error) => return Err(fail(error)),
             };
@@ -75,7 +75,7 @@ impl Offloads {
         Ok(it)
     }
 
-    /// Those that were on.
+    /// The offloads that were on.
     #[must_use]
     pub fn switched(&self) -> &[Offload] {
         &self.switched
@@ -93,7 +93,7 @@ impl Drop for Offloads {
                 .and_then(|now| ethtool(&self.socket, name, set, now | bit));
             match restored {
                 Ok(_) => {}
-                // With the interface it has gone.
+                // The interface is gone, and its setting with it.
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::NODEV) => {}
                 Err(error) => eprintln!(
                     "eigentime-path: {} of {} could not be switched on again ({error}): \

@@ -1,4 +1,4 @@
-//! An end that is open: frames come from it and are given to it.
+//! An open end, which sends and receives frames.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -18,24 +18,23 @@ use super::frame::{TAG, put_tag};
 use super::ring::{Ring, Slot, Taken};
 use super::{End, Offloads};
 
-/// What may be on its way in the kernel of what was sent: it is given back when the receiver's
-/// program has read it, which is not the path's to wait for.
+/// The kernel's buffer for sent packets under way: it is freed when the receiving program has read
+/// them, which the path cannot wait for.
 const SEND_BUFFER: usize = 256 << 20;
 /// Room for super-packets, which do not fit into the ring: some 250 of 64 KiB.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// From this size on a packet that does not fit into the ring is queued as well: from any.
+/// The size from which packets that do not fit into the ring are queued as well: any.
 const QUEUED_FROM: c_int = 1;
 /// The longest super-packet: GSO_MAX_SIZE of the kernel (include/linux/netdevice.h) is 8 times
 /// 65,535.
 const LARGEST: usize = 8 << 16;
 
-/// Memory for the packets that are under way: no more than this, which is 16,384 of 9,000 bytes, or
-/// 131,072 of 1,500.
+/// The maximum memory for packets under way: 16,384 of 9,000 bytes, or 131,072 of 1,500.
 const RING_MOST: usize = 256 << 20;
-/// And room for so many at least: what comes in some 10 ms, at most.
+/// The minimum number of slots: the arrivals of some 10 ms, at most.
 const SLOTS_LEAST: usize = 4096;
 
-/// An end that is open.
+/// An open end.
 #[derive(Debug)]
 pub struct Port {
     end: End,
@@ -43,27 +42,27 @@ pub struct Port {
     ring: Ring,
     statistics: File,
     offloads: Offloads,
-    /// For super-packets, and how long the last one is.
+    /// The buffer for super-packets, and the length of the last one.
     large: Box<[u8]>,
     large_len: usize,
     mtu: u32,
 }
 
-/// What has come.
+/// A received item.
 #[derive(Debug)]
 pub enum Received {
     /// A packet, in the ring.
     Packet(Slot),
-    /// Several packets in one, which [`Port::large`] has.
+    /// Several packets in one, in [`Port::large`].
     Large,
-    /// One that was too long for any place there is.
+    /// One that was too long for any buffer.
     Lost,
 }
 
-/// What became of a packet that was to be sent.
+/// The result of sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// The kernel has it.
+    /// The kernel accepted it.
     Sent,
     /// The kernel has no room for it.
     Refused,
@@ -72,10 +71,10 @@ pub enum Sent {
 }
 
 impl Port {
-    /// Opens an end, with room for so many bytes that are under way.
+    /// Opens an end, with room for this many bytes under way.
     ///
     /// # Errors
-    /// If it is not there, or not to be had.
+    /// If it does not exist or cannot be used.
     pub fn open(end: &End, under_way: u64) -> Result<Self, Error> {
         let (socket, statistics) = end.open()?;
         let spare = statistics.try_clone().map_err(|error| What::Interface.error(end, error))?;
@@ -83,7 +82,7 @@ impl Port {
         let fail = |error: io::Error| What::Socket.error(end, error);
         let on: c_int = 1;
         for (option, value) in [
-            // Before the ring: it decides how the ring is used.
+            // Before the ring: it determines the layout of the ring.
             (libc::PACKET_VNET_HDR, on),
             (libc::PACKET_COPY_THRESH, QUEUED_FROM),
             (libc::PACKET_IGNORE_OUTGOING, on),
@@ -106,7 +105,7 @@ impl Port {
         Ok(Self { end: end.clone(), socket, ring, statistics, offloads, large, large_len: 0, mtu })
     }
 
-    /// The next that has come, and when, by CLOCK_REALTIME in nanoseconds.
+    /// The next received item, and its CLOCK_REALTIME arrival time in nanoseconds.
     pub fn receive(&mut self) -> Option<(Received, i64)> {
         let Taken { mut slot, stamp_ns, is_queued, is_whole, vlan } = self.ring.take()?;
         if is_whole {
@@ -135,38 +134,38 @@ impl Port {
         }
     }
 
-    /// The super-packet that has come last, with the header of its offloads.
+    /// The last received super-packet, with its offload header.
     #[must_use]
     pub fn large(&self) -> &[u8] {
         &self.large[..self.large_len]
     }
 
-    /// A packet, with the header of its offloads.
+    /// A packet, with its offload header.
     #[must_use]
     pub fn bytes(&self, slot: &Slot) -> &[u8] {
         self.ring.bytes(slot)
     }
 
-    /// A packet's place is needed no more.
+    /// Releases the slot of a packet.
     pub fn give_back(&mut self, slot: Slot) {
         self.ring.give_back(slot);
     }
 
-    /// Sends a packet, with the header of its offloads before it.
+    /// Sends a packet, which is preceded by its offload header.
     ///
     /// # Errors
-    /// If the interface is not what it was.
+    /// If the interface has changed.
     pub fn send(&self, bytes: &[u8]) -> Result<Sent, Error> {
         match send(&self.socket, bytes, SendFlags::DONTWAIT) {
             Ok(_) => Ok(Sent::Sent),
             Err(Errno::MSGSIZE) => Ok(Sent::TooLong),
             Err(error @ (Errno::NETDOWN | Errno::NXIO | Errno::NODEV)) => Err(self.gone(error)),
-            // No memory, no room (the device's queue is full), or a header that is none.
+            // No memory, no room (the device's queue is full), or an invalid header.
             Err(_) => Ok(Sent::Refused),
         }
     }
 
-    /// How many packets there was no room for since this was asked the last time.
+    /// The number of packets dropped for lack of room since the last call.
     ///
     /// # Errors
     /// If the interface has gone.
@@ -178,26 +177,26 @@ impl Port {
         missed.map(u64::from).map_err(|error| What::Ring.error(&self.end, error))
     }
 
-    /// How many packets the interface has dropped that were to be sent since it was made; none if
-    /// it has gone.
+    /// The number of packets that the interface has dropped on transmission since it was created;
+    /// none if it has gone.
     pub fn dropped_by_interface(&mut self) -> Option<u64> {
         let text = text_of(&mut self.statistics).ok()?;
         dropped_of(&text, &self.end.interface)
     }
 
-    /// The longest IP packet that it takes.
+    /// The longest IP packet that it accepts.
     #[must_use]
     pub fn mtu(&self) -> u32 {
         self.mtu
     }
 
-    /// Which end it is.
+    /// The end.
     #[must_use]
     pub fn end(&self) -> &End {
         &self.end
     }
 
-    /// What has been switched off.
+    /// The disabled offloads.
     #[must_use]
     pub fn offloads(&self) -> &Offloads {
         &self.offloads
@@ -208,14 +207,14 @@ impl Port {
     }
 }
 
-/// How many packets there is to be room for: twice as many as there are of full length.
+/// The number of packets to have room for: twice as many as there are of full length.
 fn slots(mtu: u32, under_way: u64) -> usize {
     let wanted = 2 * under_way / u64::from(mtu.max(1));
     let most = RING_MOST / Ring::slot_size(mtu);
     usize::try_from(wanted).unwrap_or(most).clamp(SLOTS_LEAST.min(most), most)
 }
 
-/// The interface's index and its MTU, if it is one that frames can be sent by.
+/// The interface's index and MTU, if frames can be sent through it.
 fn look(end: &End, socket: &OwnedFd, mut statistics: File) -> Result<(u32, u32), Error> {
     let Ok(index) = name_to_index(socket, &end.interface) else {
         let text = text_of(&mut statistics).unwrap_or_default();
@@ -240,12 +239,12 @@ fn text_of(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-/// The lines of `/proc/net/dev` that are of an interface: its name, and its numbers.
+/// The interface lines of `/proc/net/dev`: the name and the numbers.
 fn interfaces(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.split_once(':')).map(|(name, it)| (name.trim(), it))
 }
 
-/// What it has dropped of what was to be sent: the twelfth number.
+/// Its transmit drops: the twelfth number.
 fn dropped_of(text: &str, interface: &str) -> Option<u64> {
     const DROPPED: usize = 11;
     let (_, numbers) = interfaces(text).find(|(name, _)| *name == interface)?;

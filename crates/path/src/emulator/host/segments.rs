@@ -1,13 +1,13 @@
-//! Super-packets, made into the packets that they stand for.
+//! Segmentation of super-packets into their packets.
 //!
-//! A sender's kernel leaves it to its network card to cut a large packet up (TSO, USO), and veth
-//! passes it on as one. A link carries packets.
+//! A sender's kernel leaves the segmentation of a large packet to its network card (TSO, USO), and
+//! veth passes it on as one. A link carries packets.
 
 use std::ops::Range;
 
 use super::frame::{Header, content};
 
-/// A super-packet of which is not known how to cut it.
+/// A super-packet that cannot be segmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("several packets in one, of a kind that is not known ({0:?})")]
 pub struct Unknown(pub Header);
@@ -16,11 +16,11 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// The flags of TCP that only the last packet has, FIN and PSH, and only the first one, CWR.
+/// The TCP flags that only the last packet has, FIN and PSH, and only the first one, CWR.
 const LAST_ONLY: u8 = 0x09;
 const FIRST_ONLY: u8 = 0x80;
 
-/// Where things are in a super-packet.
+/// The layout of a super-packet.
 struct Layout {
     network: usize,
     is_v4: bool,
@@ -29,10 +29,10 @@ struct Layout {
     payload: usize,
 }
 
-/// Cuts what the kernel has given, a header and a super-packet, up into the same of its packets.
+/// Splits the kernel's data, a header and a super-packet, into its packets with headers.
 ///
 /// # Errors
-/// If it is not known how.
+/// If its kind is unknown.
 pub fn segments(bytes: &[u8], mut each: impl FnMut(Vec<u8>)) -> Result<(), Unknown> {
     let header = Header::read(bytes);
     let frame = &bytes[Header::BYTES..];
@@ -47,7 +47,7 @@ pub fn segments(bytes: &[u8], mut each: impl FnMut(Vec<u8>)) -> Result<(), Unkno
     Ok(())
 }
 
-/// None if it is not what it should be.
+/// None if it is malformed.
 fn layout(header: Header, frame: &[u8]) -> Option<Layout> {
     let (kind, network) = content(frame)?;
     let is_v4 = kind == IPV4;
@@ -114,7 +114,7 @@ fn one(frame: &[u8], layout: &Layout, part: Range<usize>, number: usize, last: b
     } else {
         put(packet, 4, length);
     }
-    // The kernel, or the network card, adds the rest to it.
+    // The kernel or the network card adds the rest.
     put(packet, checksum_at.into(), folded(pseudo));
     whole
 }
@@ -143,7 +143,7 @@ fn folded(mut sum: u32) -> u16 {
 mod tests {
     use super::*;
 
-    /// A frame with these headers, as the kernel gives it.
+    /// A frame with these headers, as delivered by the kernel.
     fn given(header: Header, headers: &[u8], payload: usize) -> Vec<u8> {
         let mut bytes = vec![0; Header::BYTES];
         header.write(&mut bytes);
@@ -164,7 +164,7 @@ mod tests {
         vec![0, 1, 0, 2, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 9, 0x50, 0x99, 1, 0, 9, 9, 0, 0]
     }
 
-    /// Of a finished packet the sum over pseudo-header and transport is all ones.
+    /// For a finished packet the sum over pseudo-header and transport is all ones.
     fn finished(packet: &[u8]) -> Vec<u8> {
         let header = Header::read(packet);
         assert_eq!(header.flags, Header::NEEDS_CHECKSUM);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever comes, nothing is read beyond it.
+        /// Whatever the input, nothing is read beyond it.
         #[test]
         fn garbage_does_no_harm(bytes in proptest::collection::vec(0u8.., Header::BYTES..300)) {
             let mut bytes = bytes;

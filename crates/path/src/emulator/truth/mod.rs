@@ -1,8 +1,8 @@
-//! The truth of a path: what it carried, for those who have estimated it.
+//! The truth of a path: what it carried, to check estimates against.
 //!
-//! It is written as JSON lines: first how the path is ([`Line::Path`]), then what each way carried in
-//! each span of time ([`Line::Span`]) and when the emulator stalled ([`Line::Stall`]), and at last
-//! that this was all ([`Line::End`]).
+//! It is written as JSON lines: first the settings of the path ([`Line::Path`]), then what each
+//! direction carried in each span of time ([`Line::Span`]) and when the emulator stalled
+//! ([`Line::Stall`]), and finally an end marker ([`Line::End`]).
 
 mod reader;
 mod writer;
@@ -16,7 +16,7 @@ use super::stalls::{Punctuality, Stall};
 use super::way::Settings;
 use eigentime_bandwidth::BitRate;
 
-/// A way of the path.
+/// A direction of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -27,21 +27,21 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const BOTH: [Self; 2] = [Self::Forward, Self::Back];
 }
 
-/// Packets, and their bytes as IP packets.
+/// A number of packets, and their bytes as IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// How many packets.
+    /// The number of packets.
     pub packets: u64,
-    /// And bytes.
+    /// The number of bytes.
     pub bytes: u64,
 }
 
 impl Count {
-    /// One more packet.
+    /// Adds a packet.
     pub fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
@@ -55,40 +55,40 @@ impl std::ops::AddAssign for Count {
     }
 }
 
-/// What has happened on one way in a span of time.
+/// The events in one direction in a span of time.
 ///
-/// What arrived is sent, dropped, oversize, lost or refused, in this span or a later one, or still on
-/// its way.
+/// Arrived packets are sent, dropped, oversize, lost or refused, in this span or a later one, or
+/// are still under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// What the link could carry, on average.
+    /// The average capacity of the link.
     pub capacity: BitRate,
-    /// What came to the queue.
+    /// Packets that arrived at the queue.
     pub arrived: Count,
-    /// What was given to the other end.
+    /// Packets given to the other end.
     pub sent: Count,
-    /// What the queue had no room for.
+    /// Packets for which the queue had no room.
     pub dropped: Count,
-    /// What was longer than the path's MTU.
+    /// Packets longer than the path's MTU.
     pub oversize: Count,
-    /// What was lost behind the queue, as asked.
+    /// Packets lost after the queue, as configured.
     pub lost: Count,
-    /// What the other end's kernel did not take: the host's doing, not the path's.
+    /// Packets that the other end's kernel did not accept: an effect of the host, not the path.
     pub refused: Count,
-    /// Packets that the host had no room for before they came to the queue.
+    /// Packets dropped by the host before they reached the queue.
     pub missed: u64,
-    /// Cross traffic that was let into the queue.
+    /// Cross traffic accepted by the queue.
     pub cross: Count,
-    /// And that was not.
+    /// Cross traffic dropped by the queue.
     pub cross_dropped: Count,
-    /// How many bytes wait at the end of the span, cross traffic included.
+    /// The number of bytes waiting at the end of the span, including cross traffic.
     pub waiting: u64,
-    /// The latest that a packet was sent after it was due, in nanoseconds.
+    /// The largest lateness of a sent packet, in nanoseconds.
     pub latest_ns: u64,
 }
 
 impl std::ops::AddAssign for Flow {
-    /// Two spans that follow each other as one; but the capacity is that of the later one.
+    /// Merges two consecutive spans; the capacity is that of the later one.
     fn add_assign(&mut self, later: Self) {
         self.capacity = later.capacity;
         self.arrived += later.arrived;
@@ -105,16 +105,16 @@ impl std::ops::AddAssign for Flow {
     }
 }
 
-/// A span of time on one way. Times are CLOCK_MONOTONIC in nanoseconds.
+/// A span of time in one direction. Times are CLOCK_MONOTONIC in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// Which way.
+    /// The direction.
     pub way: Direction,
-    /// When it begins.
+    /// Its beginning.
     pub from_ns: i64,
-    /// When it ends.
+    /// Its end.
     pub to_ns: i64,
-    /// What has happened in it.
+    /// The events in it.
     #[serde(flatten)]
     pub flow: Flow,
 }
@@ -123,26 +123,26 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
 pub enum Line {
-    /// How the path is, from its first end to the second and back.
+    /// The settings of the path, from its first end to the second and back.
     Path {
         /// The version of this format.
         version: u32,
-        /// When it began, CLOCK_MONOTONIC in nanoseconds.
+        /// When it began, on CLOCK_MONOTONIC in nanoseconds.
         from_ns: i64,
-        /// One way.
+        /// The forward direction.
         forward: Box<Settings>,
-        /// And the other.
+        /// The opposite direction.
         back: Box<Settings>,
     },
-    /// What a way carried.
+    /// The traffic of one direction.
     Span(Span),
-    /// The emulator did nothing.
+    /// A time in which the emulator did nothing.
     Stall(Stall),
-    /// There is no more.
+    /// The end of the file.
     End {
-        /// How late it was.
+        /// The punctuality of the emulator.
         punctuality: Punctuality,
-        /// What is still on its way, by way.
+        /// What is still under way, by direction.
         on_its_way: [Count; 2],
     },
 }

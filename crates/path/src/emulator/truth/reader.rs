@@ -1,4 +1,4 @@
-//! The truth, read again.
+//! Reads the truth from its file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,44 +11,44 @@ use super::super::way::Settings;
 use super::{Count, Direction, Flow, Line, Span, VERSION};
 use eigentime_bandwidth::BitRate;
 
-/// What a path has carried.
+/// The truth of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
-    /// How it was, from its first end to the second, and back.
+    /// The settings from its first end to the second, and back.
     pub settings: [Settings; 2],
-    /// When it began, CLOCK_MONOTONIC in nanoseconds.
+    /// When it began, on CLOCK_MONOTONIC in nanoseconds.
     pub from_ns: i64,
-    /// What each way has carried, one span after the other.
+    /// The consecutive spans of each direction.
     pub spans: HashMap<Direction, Vec<Span>>,
-    /// When the emulator did nothing, in order.
+    /// The emulator's stalls, in order.
     pub stalls: Vec<Stall>,
-    /// How late it was, and what was still on its way, if the file is whole: the emulator may be
-    /// running still, or have been killed.
+    /// The punctuality, and what was still under way, if the file is complete: the emulator may
+    /// still be running, or have been killed.
     pub end: Option<(Punctuality, [Count; 2])>,
 }
 
-/// Why there is no truth in a file.
+/// Why a file contains no truth.
 #[derive(Debug, thiserror::Error)]
 pub enum NoTruth {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the truth of a path in {}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// A line is no such line.
+    /// A line is invalid.
     #[error("line {line} of {} is none of a path's truth: {error}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// Why.
+        /// The parse error.
         error: serde_json::Error,
     },
-    /// It does not begin as it should.
+    /// The file does not begin with a valid line.
     #[error(
         "{} does not begin with a path's truth of version {VERSION}: eigentime-path --truth writes \
          it",
@@ -60,28 +60,28 @@ pub enum NoTruth {
     },
 }
 
-/// A time of which the truth is not known.
+/// A time for which the truth is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the path's truth is not known from {from_ns} to {to_ns} ns: it is from {known_from_ns} to \
      {known_to_ns} ns of CLOCK_MONOTONIC"
 )]
 pub struct Unknown {
-    /// What was asked for.
+    /// The requested start.
     pub from_ns: i64,
-    /// Until when.
+    /// The requested end.
     pub to_ns: i64,
-    /// What is known.
+    /// The known start.
     pub known_from_ns: i64,
-    /// Until when.
+    /// The known end.
     pub known_to_ns: i64,
 }
 
 impl Truth {
-    /// From a file. A last line that is being written is left out.
+    /// Reads the truth from a file. An incomplete last line is ignored.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the file contains none.
     pub fn read(path: &Path) -> Result<Self, NoTruth> {
         let fail = |error| NoTruth::File { path: path.to_owned(), error };
         let beginning = || NoTruth::Beginning { path: path.to_owned() };
@@ -121,19 +121,19 @@ impl Truth {
         truth.ok_or_else(beginning)
     }
 
-    /// What the way forward could still carry between two moments of CLOCK_MONOTONIC, in
-    /// nanoseconds: its capacity less the cross traffic that came.
+    /// The available bandwidth of the forward direction between two times on CLOCK_MONOTONIC, in
+    /// nanoseconds: its capacity less the cross traffic that arrived.
     ///
     /// # Errors
-    /// If the path was not there all the time.
+    /// If the path was not running all the time.
     pub fn available(&self, from_ns: i64, to_ns: i64) -> Result<BitRate, Unknown> {
         self.available_on(Direction::Forward, from_ns, to_ns)
     }
 
-    /// The same of either way.
+    /// The available bandwidth of either direction.
     ///
     /// # Errors
-    /// If the path was not there all the time.
+    /// If the path was not running all the time.
     pub fn available_on(
         &self,
         way: Direction,
@@ -151,7 +151,7 @@ impl Truth {
         Ok(BitRate::per_second(available.max(0.0)))
     }
 
-    /// All that has happened on a way.
+    /// The total of all events in a direction.
     #[must_use]
     pub fn total(&self, way: Direction) -> Flow {
         let mut total = Flow::default();
@@ -161,7 +161,7 @@ impl Truth {
         total
     }
 
-    /// How long the emulator did nothing between two moments.
+    /// How long the emulator did nothing between two times.
     #[must_use]
     pub fn stalled(&self, from_ns: i64, to_ns: i64) -> Duration {
         let common =
@@ -169,17 +169,17 @@ impl Truth {
         Duration::from_nanos(self.stalls.iter().map(common).sum())
     }
 
-    /// The latest that a packet was sent after it was due, in the spans of these moments.
+    /// The largest lateness of a sent packet, in the spans of these times.
     ///
     /// # Errors
-    /// If the path was not there all the time.
+    /// If the path was not running all the time.
     pub fn latest(&self, way: Direction, from_ns: i64, to_ns: i64) -> Result<Duration, Unknown> {
         let spans = self.within(way, from_ns, to_ns)?;
         let latest = spans.iter().map(|it| it.flow.latest_ns).max();
         Ok(Duration::from_nanos(latest.unwrap_or(0)))
     }
 
-    /// The spans that have something of the time between two moments.
+    /// The spans that overlap the time between the two.
     fn within(&self, way: Direction, from_ns: i64, to_ns: i64) -> Result<&[Span], Unknown> {
         let spans = self.spans.get(&way).map_or(&[][..], Vec::as_slice);
         let known_from_ns = spans.first().map_or(self.from_ns, |it| it.from_ns);
@@ -220,8 +220,8 @@ mod tests {
         std::env::temp_dir().join(format!("et-truth-{name}-{}.jsonl", std::process::id()))
     }
 
-    /// Three spans of a millisecond at 100 Mbit/s, which is 12,500 bytes, with cross traffic of none,
-    /// a half and a quarter of that.
+    /// Three spans of a millisecond at 100 Mbit/s, which is 12,500 bytes, with cross traffic of
+    /// zero, a half and a quarter of that.
     fn write(path: &Path) {
         let writer = Writer::create(path).unwrap();
         let both = || Box::new(settings());

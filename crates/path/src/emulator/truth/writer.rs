@@ -1,4 +1,4 @@
-//! The truth, written by a thread of its own: a file may wait for a disk, the path may not.
+//! Writes the truth in a separate thread: a file may wait for a disk, the path may not.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,10 +12,10 @@ use crossbeam_queue::ArrayQueue;
 
 use super::Line;
 
-/// How many lines may wait to be written: half a minute of spans of a millisecond.
+/// The maximum number of lines waiting to be written: half a minute of spans of a millisecond.
 const WAITING: usize = 1 << 16;
 
-/// How often there is a look for lines; nobody is woken for them, which would take time of the path.
+/// How often the thread checks for lines; waking it for them would take time from the path.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// Why the truth is not in its file.
@@ -26,10 +26,10 @@ pub enum Unwritten {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// It came faster than it was written.
+    /// Lines arrived faster than they were written.
     #[error(
         "{lines} lines of the truth came faster than {} could be written: give it a faster place, \
          or longer spans (--truth-every)",
@@ -38,7 +38,7 @@ pub enum Unwritten {
     TooSlow {
         /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// The number of missing lines.
         lines: u64,
     },
 }
@@ -59,10 +59,10 @@ struct Shared {
 }
 
 impl Writer {
-    /// To a file, which is made, or emptied.
+    /// Creates or truncates the file.
     ///
     /// # Errors
-    /// If it cannot be.
+    /// If that fails.
     pub fn create(path: &Path) -> Result<Self, Unwritten> {
         let fail = |error| Unwritten::File { path: path.to_owned(), error };
         let file = File::create(path).map_err(fail)?;
@@ -74,22 +74,22 @@ impl Writer {
         Ok(Self { path: path.to_owned(), shared, thread })
     }
 
-    /// Puts down a line, without waiting.
+    /// Queues a line, without waiting.
     pub fn put(&self, line: Line) {
         if self.shared.lines.push(line).is_err() {
             self.shared.missing.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Writes what is left, and closes the file.
+    /// Writes the rest and closes the file.
     ///
     /// # Errors
-    /// If anything is not in it.
+    /// If anything is missing from it.
     ///
     /// # Panics
-    /// If the thread did.
+    /// If the thread panicked.
     pub fn finish(self) -> Result<(), Unwritten> {
-        // Pairs with the load in `write`: what was put before is seen by who sees this.
+        // Pairs with the load in `write`: whoever sees this sees the lines queued before.
         self.shared.done.store(true, Ordering::Release);
         let written = self.thread.join().expect("the writer of the truth");
         let path = self.path;
@@ -104,7 +104,7 @@ impl Writer {
 impl Shared {
     fn write(&self, mut file: BufWriter<File>) -> io::Result<()> {
         loop {
-            // Before the lines: whatever was put before the end is among them.
+            // Before the lines, so that everything queued before the end is among them.
             let done = self.done.load(Ordering::Acquire);
             while let Some(line) = self.lines.pop() {
                 serde_json::to_writer(&mut file, &line)?;

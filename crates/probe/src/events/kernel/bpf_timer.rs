@@ -1,7 +1,7 @@
-//! A timer of a BPF program: its callback runs in the timer's soft interrupt and notes the time.
+//! A timer of a BPF program: its callback runs in the timer's softirq and records the time.
 //!
-//! The program is `bpf/timer.c`. It is never attached to anything: one test run of it arms the
-//! timer, which arms itself from then on, and the timer is gone when its map is closed.
+//! The program is `bpf/timer.c`. It is never attached: one test run of it arms the timer, which
+//! rearms itself from then on and is removed when its map is closed.
 
 use std::error::Error as StdError;
 use std::io;
@@ -20,19 +20,19 @@ use crate::events::source::{Asked, Failure, Measured};
 /// The compiled program.
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/timer.o"));
 
-/// The first Linux that has bpf_timer.
+/// The first Linux with bpf_timer.
 const FIRST_LINUX: (u32, u32) = (5, 15);
 
-/// From arming to the first deadline: enough for the arming itself to be over.
+/// From arming to the first deadline: enough to complete the arming.
 const LEAD: Duration = Duration::from_millis(1);
 
-/// How long after the last deadline an event may come, on a machine that does much else.
+/// How long after the last deadline an event may come on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the last event has come, once it is due.
+/// The polling interval for the last event, once it is due.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// As `struct state` of the program: all times in nanoseconds.
+/// `struct state` of the program: all times in nanoseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
@@ -51,10 +51,10 @@ struct State {
     done: u64,
 }
 
-// SAFETY: plain numbers without padding, of which every pattern of bits is one.
+// SAFETY: plain numbers without padding, for which every bit pattern is valid.
 unsafe impl Pod for State {}
 
-/// How the timer was armed, by the number that the program gives it, where that is less than asked.
+/// How the timer was armed, by the program's number, if that is less than requested.
 const ARMINGS: [Option<&str>; 3] = [
     None,
     Some("the timer was not pinned to its processor: BPF_F_TIMER_CPU_PIN needs Linux 6.7"),
@@ -64,7 +64,7 @@ const ARMINGS: [Option<&str>; 3] = [
     ),
 ];
 
-/// Runs a periodic timer in the kernel, and says when its callbacks were.
+/// Runs a periodic timer in the kernel and returns the times of its callbacks.
 pub fn measure(asked: &Asked) -> Result<Measured, Failure> {
     let mut ebpf = EbpfLoader::new()
         .map_max_entries("EVENTS", asked.count)
@@ -92,7 +92,7 @@ fn prepare(ebpf: &mut Ebpf, asked: &Asked) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Arms the timer, on the processor that it is to stay on.
+/// Arms the timer, on the processor where it will stay.
 fn start(ebpf: &mut Ebpf, cpu: u32) -> Result<(), String> {
     let mut only = CpuSet::new();
     only.set(cpu as usize);
@@ -103,7 +103,7 @@ fn start(ebpf: &mut Ebpf, cpu: u32) -> Result<(), String> {
         .ok_or("the program has no start")?
         .try_into()
         .map_err(|error: aya::programs::ProgramError| error.to_string())?;
-    // The kernel wants a packet: an Ethernet header at least, which nobody looks at.
+    // The kernel requires a packet, with at least an Ethernet header, which nothing reads.
     let packet = [0; 64];
     let mut options = TestRunOptions::new();
     options.data_in = Some(&packet);
@@ -124,7 +124,7 @@ fn state(ebpf: &Ebpf) -> Result<State, String> {
     map.get(&0, 0).map_err(|error| chain(&error))
 }
 
-/// Waits for the last event. This thread sleeps until it is due, so as not to be what delays it.
+/// Waits for the last event. This thread sleeps until it is due, so as not to delay it.
 fn wait(ebpf: &Ebpf, asked: &Asked) -> Result<State, Failure> {
     let length = LEAD + asked.interval * asked.count;
     let end = Instant::now() + length + PATIENCE;
@@ -165,7 +165,7 @@ fn collect(ebpf: &Ebpf, state: &State) -> Result<Measured, Failure> {
     Ok(Measured { at_ns, missed: state.missed, degradation })
 }
 
-/// What the kernel says to an attempt to load it: something that it needs, or something wrong.
+/// Interprets a load error: a missing requirement, or a bug.
 fn refused(error: &(dyn StdError + 'static)) -> Failure {
     let number = causes(error)
         .find_map(|cause| cause.downcast_ref::<io::Error>())
@@ -181,7 +181,7 @@ fn refused(error: &(dyn StdError + 'static)) -> Failure {
     }
 }
 
-/// An error and what caused it, in one line.
+/// An error and its causes, in one line.
 fn chain(error: &(dyn StdError + 'static)) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

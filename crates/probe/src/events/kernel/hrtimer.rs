@@ -1,8 +1,7 @@
-//! A high-resolution timer of the kernel, timed by its own hard interrupt, as the paper did:
-//! Adamczyk and Chydzinski, "Achieving High Resolution Timer Events in Virtualized Environment",
-//! PLoS ONE, 2015.
+//! A high-resolution kernel timer, timed in its own hard interrupt, as in the paper: Adamczyk and
+//! Chydzinski, "Achieving High Resolution Timer Events in Virtualized Environment", PLoS ONE, 2015.
 //!
-//! The module is `kernel/hrtimer` of the sources, and this is the other end of its device.
+//! The module is `kernel/hrtimer` in the sources; this is the user side of its device.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,10 +11,11 @@ use crate::events::source::{Asked, Failure, Measured};
 /// The module's device.
 const DEVICE: &str = "/dev/eigentime_hrtimer";
 
-/// The numbers before the events: how many events, how many missed, how many on another processor.
+/// The numbers before the events: the count of events, of missed ones, and of those on another
+/// processor.
 const HEAD: usize = 3;
 
-/// Asks the module for events, waits for them, and says when they were.
+/// Requests events from the module, waits for them, and returns their times.
 pub fn measure(asked: &Asked) -> Result<Measured, Failure> {
     let mut device = open()?;
     let wanted = format!("{} {} {}\n", asked.interval.as_nanos(), asked.count, asked.cpu);
@@ -36,7 +36,7 @@ fn open() -> Result<File, Failure> {
     })
 }
 
-/// What the module says to what it is asked.
+/// Interprets an error from the module.
 fn refused(error: io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ERANGE) => Failure::unavailable(
@@ -49,7 +49,7 @@ fn refused(error: io::Error) -> Failure {
     }
 }
 
-/// Reads `struct result` of the module.
+/// Parses `struct result` of the module.
 fn parse(bytes: &[u8], asked: &Asked) -> Result<Measured, String> {
     let (numbers, rest) = bytes.as_chunks::<8>();
     let [recorded, missed, elsewhere, at @ ..] = numbers else {

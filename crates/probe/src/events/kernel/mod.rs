@@ -1,8 +1,8 @@
 //! Sources whose events are timed in the kernel, by the interrupt itself.
 //!
-//! - `rights`: what the kernel wants of those who load programs into it.
-//! - `bpf_timer`: a BPF program's timer; needs the right to load one.
-//! - `hrtimer`: the module `eigentime_hrtimer`, where it is loaded.
+//! - `rights`: the privileges that the kernel requires for loading programs.
+//! - `bpf_timer`: a BPF program's timer; needs the privilege to load one.
+//! - `hrtimer`: the module `eigentime_hrtimer`, if loaded.
 
 mod bpf_timer;
 mod hrtimer;
@@ -10,7 +10,7 @@ mod rights;
 
 use super::source::{Place, Source};
 
-/// Those that are built in: where one cannot be had, its row says what it needs.
+/// The built-in sources; an unavailable one reports what it needs.
 pub const SOURCES: &[Source] = &[
     Source { name: "bpf_timer", place: Place::Kernel, measure: bpf_timer::measure },
     Source { name: "hrtimer", place: Place::Kernel, measure: hrtimer::measure },

@@ -1,14 +1,14 @@
-//! What the kernel wants of those who load programs into it, and which of it is missing here.
+//! The privileges that the kernel requires for loading programs, and which are missing here.
 
 use std::fs;
 
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// Rights to load a program with a timer, and their names.
+/// The capabilities to load a program with a timer, and their names.
 const NEEDED: [(CapabilitySet, &str); 2] =
     [(CapabilitySet::BPF, "CAP_BPF"), (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN")];
 
-/// What stands in the way of `what`, once the kernel has refused it as not permitted.
+/// The obstacle to `what`, once the kernel has refused it as not permitted.
 pub fn missing(what: &str) -> String {
     let have = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -17,7 +17,7 @@ pub fn missing(what: &str) -> String {
     explain(what, have, &status, sysctl.trim())
 }
 
-/// As [`missing`], of what was read.
+/// Like [`missing`], for given data.
 fn explain(what: &str, have: CapabilitySet, status: &str, sysctl: &str) -> String {
     let lacking: Vec<&str> =
         NEEDED.iter().filter(|(right, _)| !have.contains(*right)).map(|(_, name)| *name).collect();
@@ -38,12 +38,12 @@ fn explain(what: &str, have: CapabilitySet, status: &str, sysctl: &str) -> Strin
     why
 }
 
-/// Is the kernel older than this? Also if it does not tell: then not.
+/// Whether the kernel is older than this; false if unknown.
 pub fn is_before(wanted: (u32, u32)) -> bool {
     version(&rustix::system::uname().release().to_string_lossy()).is_some_and(|have| have < wanted)
 }
 
-/// Major and minor number of a release: of `6.1.0-50-cloud-amd64`, 6 and 1.
+/// The major and minor number of a release: for `6.1.0-50-cloud-amd64`, 6 and 1.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

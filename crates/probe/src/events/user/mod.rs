@@ -18,21 +18,23 @@ pub const SOURCES: &[Source] = &[
     Source { name: "ticker", place: Place::User, measure: ticker::ticker },
 ];
 
-/// From asking to the first deadline: time to get ready, also for a thread that is started.
+/// From the request to the first deadline: time to get ready, including starting a thread.
 const AHEAD: Nanos = 20_000_000;
-/// The deadlines before those that count, as far as they fit into this time: memory is touched
-/// for the first time, and whoever adapts has seen nothing yet.
+/// The number of practice deadlines before those that count, as far as they fit into
+/// `PRACTICE_TIME`: they touch memory for the first time and give adaptive sources their first
+/// observations.
 const PRACTICE: u64 = 50;
 const PRACTICE_TIME: Nanos = 200_000_000;
-/// What may come on top of twice what all events should take: after that a source has stopped.
+/// The time allowed in addition to twice the expected time of all events, after which a source has
+/// stopped.
 const PATIENCE: Nanos = 60_000_000_000;
 
-/// When events are to be.
+/// The times of the events.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     /// From now to the first deadline.
     ahead: Nanos,
-    /// The first deadline, those for practice included.
+    /// The first deadline, including practice.
     start: Nanos,
     interval: Nanos,
     practice: u32,
@@ -51,13 +53,13 @@ impl Plan {
         Recorder::new(self.start, self.interval, self.practice, self.count)
     }
 
-    /// How long all of it may take, from now on.
+    /// The time allowed for all of it, from now on.
     fn patience(&self) -> Nanos {
         let deadlines = u64::from(self.practice) + u64::from(self.count);
         PATIENCE + self.ahead + 2 * deadlines * self.interval
     }
 
-    /// A source that has stopped, with so many deadlines left.
+    /// The failure of a source that has stopped, with this many deadlines left.
     fn stopped(&self, left: u64) -> Failure {
         let count = u64::from(self.count);
         format!("it has stopped after {} of {count} events", count - left).into()
@@ -84,7 +86,7 @@ mod tests {
                 assert_eq!(came + it.missed, u64::from(count), "{}", source.name);
                 assert!(came >= 1);
                 assert!(it.at_ns.is_sorted(), "{}: {:?}", source.name, it.at_ns);
-                // The library's clock may be off by this.
+                // The library's clock may be off by this much.
                 assert!(it.at_ns[0] > -10_000, "{}: {}", source.name, it.at_ns[0]);
             }
         }
@@ -95,7 +97,7 @@ mod tests {
         for source in SOURCES {
             let it = (source.measure)(&here(500, 50)).unwrap();
             if it.missed > 0 {
-                // Which deadlines they belong to is known only where none was missed.
+                // Their deadlines are known only if none was missed.
                 continue;
             }
             for (number, at) in it.at_ns.iter().enumerate() {

@@ -1,37 +1,37 @@
-//! What is written down of events, in memory that is there from the beginning.
+//! The recording of events in preallocated memory.
 
 use std::io;
 
 use super::super::source::Measured;
 use crate::sleeps::Nanos;
 
-/// Takes down when events were, until as many are accounted for as were asked for.
+/// Records the times of events until all requested ones are accounted for.
 ///
-/// Deadlines are counted, not wake-ups: one that came too late to be an event of its own is in the
-/// event that came for it, and counted as missed. So none is lost.
+/// Deadlines are counted, not wake-ups: a deadline that was too late for an event of its own is
+/// part of the event that covered it, and counted as missed. So none is lost.
 pub struct Recorder {
     at: Vec<i64>,
-    /// When the first deadline that counts is.
+    /// The time of the first deadline that counts.
     first: Nanos,
-    /// The deadlines before it that are left.
+    /// The number of practice deadlines left before it.
     practice: u64,
-    /// The deadlines that count and are left.
+    /// The number of counting deadlines left.
     left: u64,
     missed: u64,
 }
 
 impl Recorder {
-    /// For `count` deadlines, an interval apart, after so many for practice. The first of these is
-    /// at `start`.
+    /// A recorder for `count` deadlines, an interval apart, after a number of practice deadlines.
+    /// The first of these is at `start`.
     ///
     /// # Errors
-    /// When there is not so much memory.
+    /// When there is not enough memory.
     pub fn new(start: Nanos, interval: Nanos, practice: u32, count: u32) -> io::Result<Self> {
         let mut at = Vec::new();
         at.try_reserve_exact(count as usize).map_err(|error| {
             io::Error::new(io::ErrorKind::OutOfMemory, format!("{count} events: {error}"))
         })?;
-        // Written to now, so that no page is missing later.
+        // Written now, to avoid page faults later.
         at.resize(count as usize, -1);
         at.clear();
         let practice = u64::from(practice);
@@ -39,12 +39,13 @@ impl Recorder {
         Ok(Self { at, first, practice, left: count.into(), missed: 0 })
     }
 
-    /// An event comes now, for so many deadlines: at least one. Whether others are to come.
+    /// Records an event now that covers this many deadlines, at least one. Returns whether more are
+    /// to come.
     #[inline]
     pub fn event(&mut self, now: Nanos, deadlines: u64) -> bool {
         let practice = deadlines.min(self.practice);
         self.practice -= practice;
-        // What comes after the last one that was asked for is not.
+        // Deadlines after the last requested one are not counted.
         let counted = (deadlines - practice).min(self.left);
         if counted > 0 {
             self.at.push(now.wrapping_sub(self.first).cast_signed());
@@ -54,17 +55,17 @@ impl Recorder {
         self.left > 0
     }
 
-    /// How many deadlines that count are left.
+    /// The number of counting deadlines left.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// The source's first deadline turned out to be so much later than it was to be.
+    /// Moves the deadlines by this much, because the source's first one was later than planned.
     pub fn shift(&mut self, by: Nanos) {
         self.first += by;
     }
 
-    /// What came.
+    /// The result.
     pub fn finish(self, degradation: Vec<String>) -> Measured {
         Measured { at_ns: self.at, missed: self.missed, degradation }
     }
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn none_is_lost_wherever_events_are_merged() {
-        // In practice, across its end, within what counts, beyond what was asked for.
+        // In practice, across its end, within the counted part, beyond the requested ones.
         let (it, goes_on) = recorded(4, 9, &[(1_150, 2), (1_450, 3), (1_750, 3), (2_900, 12)]);
         assert_eq!(it.at_ns, [50, 350, 1_500]);
         assert_eq!(it.at_ns.len() as u64 + it.missed, 9);

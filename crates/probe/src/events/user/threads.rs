@@ -1,4 +1,4 @@
-//! The kernel's own timers, waited for by the thread that asks.
+//! The kernel's own timers, waited for by the requesting thread.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::sleeps::Nanos;
 use crate::sleeps::clocks::{monotonic, timespec};
 use crate::sleeps::timers::Watchdog;
 
-/// A periodic timerfd, read again and again: it says itself how many deadlines have passed.
+/// A periodic timerfd, read repeatedly: it reports how many deadlines have passed.
 pub fn timerfd(asked: &Asked) -> Result<Measured, Failure> {
     let timer =
         Timerfd::new().map_err(|error| Failure::unavailable(format!("timerfd_create: {error}")))?;
@@ -34,8 +34,8 @@ pub fn timerfd(asked: &Asked) -> Result<Measured, Failure> {
     }
 }
 
-/// Absolute sleeps, one after the other. A deadline that has passed when its sleep would begin is
-/// merged with the one before it, as a periodic timer would.
+/// Consecutive absolute sleeps. A deadline that has passed before its sleep would begin is merged
+/// with the previous one, as a periodic timer would do.
 pub fn clock_nanosleep(asked: &Asked) -> Result<Measured, Failure> {
     let plan = Plan::for_(asked);
     let mut recorder = plan.recorder()?;
@@ -59,12 +59,12 @@ pub fn clock_nanosleep(asked: &Asked) -> Result<Measured, Failure> {
     }
 }
 
-/// How many deadlines have come, from the one that is `due` on, which has.
+/// The number of deadlines that have passed, starting with `due`.
 fn passed(due: Nanos, now: Nanos, interval: Nanos) -> u64 {
     now.saturating_sub(due) / interval + 1
 }
 
-/// A wait has failed: whether that was a signal that is none of its business.
+/// Handles a failed wait: an unrelated signal is ignored.
 fn go_on_after(
     error: io::Error,
     watchdog: &Watchdog,

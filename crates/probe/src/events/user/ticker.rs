@@ -11,18 +11,18 @@ use super::{Plan, Recorder};
 use crate::sleeps::Nanos;
 use crate::sleeps::clocks::monotonic;
 
-/// Above the kernel's threads of the softirqs and the like (which have 50), below its watchdogs.
+/// Above the kernel's softirq and similar threads (which have 50), below its watchdogs.
 const PRIORITY: u8 = 80;
 
-/// What the ticker's thread has.
+/// The state of the ticker's thread.
 struct Within {
     recorder: Option<Recorder>,
     handle: Option<EventHandle>,
     full: SyncSender<Result<Recorder, String>>,
 }
 
-/// A ticker that asks for all that makes it precise, on the asker's processor: it says what it did
-/// not get.
+/// A ticker that requests everything that makes it precise, on the requester's processor, and
+/// reports what it did not get.
 pub fn ticker(asked: &Asked) -> Result<Measured, Failure> {
     if asked.interval < SHORTEST {
         return Err(Failure::unavailable(format!("periods of {SHORTEST:?} or more")));
@@ -32,8 +32,8 @@ pub fn ticker(asked: &Asked) -> Result<Measured, Failure> {
     let plan = Plan::for_(asked);
     let (full, filled) = sync_channel(1);
     let within = Within { recorder: Some(plan.recorder()?), handle: None, full };
-    // It is the ticker's own thread that adds the event: the same one ends it when all is written
-    // down. This thread, which has the same processor, may not run before that.
+    // The ticker's own thread adds the event, and ends it when everything is recorded. This thread,
+    // on the same processor, may not run before that.
     let (adder, patience) = (ticker.adder(), plan.patience());
     let lead = Clock::system().at_monotonic(Duration::from_nanos(plan.start - plan.ahead / 2));
     let mut once = Some((within, adder, plan));
@@ -60,7 +60,7 @@ fn begin(within: Within, adder: &Adder, plan: &Plan) {
     let clock = Clock::system();
     let start = clock.at_monotonic(Duration::from_nanos(plan.start));
     let (interval, planned) = (plan.interval, plan.start);
-    // The callback has the handle of its own event, so as to end it: it gets it by this.
+    // The callback receives the handle of its own event through this, in order to end it.
     let (give, given) = sync_channel(1);
     let mut within = Some(within);
     let event =
@@ -69,7 +69,7 @@ fn begin(within: Within, adder: &Adder, plan: &Plan) {
             let Some(it) = &mut within else { return };
             if it.handle.is_none() {
                 it.handle = given.try_recv().ok();
-                // Where the ticker had no time for the first deadlines, its first is a later one.
+                // If the ticker had no time for the first deadlines, its first is a later one.
                 let due = clock.monotonic(tick.due).as_nanos() as Nanos;
                 let first = due.saturating_sub(tick.number * interval);
                 if let Some(recorder) = &mut it.recorder {
@@ -83,14 +83,14 @@ fn begin(within: Within, adder: &Adder, plan: &Plan) {
             }
         });
     match adder.add(event) {
-        // It holds one.
+        // The channel has room for one.
         Ok(handle) => drop(give.try_send(handle)),
         Err(error) => drop(full.try_send(Err(error.to_string()))),
     }
 }
 
-/// How many intervals later than planned the first deadline is, in nanoseconds: the clocks are
-/// some nanoseconds apart, which is not that.
+/// How much later than planned the first deadline is, in whole intervals of nanoseconds: an offset
+/// of some nanoseconds between the clocks is ignored.
 fn later(first: Nanos, planned: Nanos, interval: Nanos) -> Nanos {
     (first.saturating_sub(planned) + interval / 2) / interval * interval
 }

@@ -1,4 +1,4 @@
-//! Which disk something is on, and its interrupts.
+//! The disk of a file or device, and its interrupts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use rustix::fs::{major, minor};
 /// A disk.
 #[derive(Debug)]
 pub struct Disk {
-    /// The numbers of its interrupts; none where they are not known.
+    /// The numbers of its interrupts; empty if unknown.
     pub interrupts: Vec<u32>,
-    /// Where the kernel says what it knows.
+    /// The root of the kernel's files.
     root: PathBuf,
 }
 
 impl Disk {
-    /// The disk with this number, or that a partition with this number is on. None if it is none
-    /// that the kernel knows: file systems in memory or of others have such numbers, too.
+    /// The disk with this device number, or containing the partition with it. None if the kernel
+    /// knows no such disk: file systems in memory or on the network have such numbers, too.
     pub fn of(device: u64) -> Option<Self> {
         Self::below(Path::new("/"), device)
     }
@@ -37,16 +37,15 @@ impl Disk {
         Some(Self { interrupts, root: root.to_owned() })
     }
 
-    /// How many interrupts of it there were since the machine was started, on this processor or on
-    /// all.
+    /// The number of its interrupts since the machine was started, on this processor or on all.
     pub fn interrupts_so_far(&self, cpu: Option<usize>) -> u64 {
         let table = fs::read_to_string(self.root.join("proc/interrupts")).unwrap_or_default();
         count(&table, &self.interrupts, cpu)
     }
 }
 
-/// The interrupts of a device: by its message-signalled ones, by the one line it has, or by its
-/// name in the table.
+/// The interrupts of a device: its message-signalled ones, its single line, or those with its name
+/// in the table.
 fn of_device(folder: &Path, table: &str) -> Vec<u32> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_its = |action: &str| {
@@ -69,13 +68,13 @@ fn of_device(folder: &Path, table: &str) -> Vec<u32> {
     }
     let line = fs::read_to_string(folder.join("irq")).ok();
     match line.and_then(|line| line.trim().parse().ok()) {
-        // The kernel's word for none.
+        // The kernel's value for none.
         Some(0) | None => named(),
         Some(line) => vec![line],
     }
 }
 
-/// A row of /proc/interrupts that is a device's.
+/// A device's row of /proc/interrupts.
 struct Row<'a> {
     number: u32,
     /// By processor, in the order of the table's columns.
@@ -94,7 +93,7 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// The processors of the table's columns: those that are not online have none.
+/// The processors of the table's columns: offline ones have none.
 fn cpus(table: &str) -> Vec<usize> {
     let names = table.lines().next().unwrap_or_default().split_ascii_whitespace();
     names.filter_map(|name| name.strip_prefix("CPU")?.parse().ok()).collect()
@@ -143,7 +142,7 @@ mod tests {
         std::os::unix::fs::symlink(&partition, root.join("sys/dev/block/254:1")).unwrap();
         fs::write(root.join("proc/interrupts"), TABLE).unwrap();
         let found = || Disk::below(&root, makedev(254, 1)).unwrap();
-        // By its name alone, as where there is no bus that tells.
+        // By its name alone, as without bus information.
         assert_eq!(found().interrupts, [35, 36]);
         fs::create_dir(bus.join("msi_irqs")).unwrap();
         for number in ["35", "36"] {

@@ -1,7 +1,7 @@
-//! A disk: small direct reads, one after the other, so that its interrupts come all the time.
+//! Disk load: small direct reads, one after the other, for a constant rate of interrupts.
 //!
-//! - `target`: the file or the device that is read.
-//! - `disk`: which disk that is, and its interrupts.
+//! - `target`: the file or device that is read.
+//! - `disk`: its disk, and the interrupts of that.
 
 mod disk;
 mod target;
@@ -17,11 +17,11 @@ use super::load::{Judgement, Pace, Running, Threads, Unable, Within, numbers};
 use disk::Disk;
 use target::{BLOCK, Block, Target};
 
-/// Readers: the disk has something to do while one of them has not come back yet.
+/// The number of readers: the disk has work while one of them has not returned yet.
 const READERS: u64 = 2;
-/// From so many reads a second on it is a load: any disk does more.
+/// The reads per second that count as a load: any disk does more.
 const ENOUGH: f64 = 10.0;
-/// From this part of the reads on that reach the disk, in percent; the rest comes from memory.
+/// The share of reads that must reach the disk, in percent; the rest comes from memory.
 const FROM_DISK: f64 = 50.0;
 
 struct Io {
@@ -29,16 +29,16 @@ struct Io {
     what: String,
     reads: Arc<AtomicU64>,
     pace: Pace,
-    /// Bytes that the kernel has got from a disk for this process; not all kernels count them.
+    /// Bytes that the kernel has fetched from a disk for this process; not all kernels count them.
     fetched: Option<Pace>,
     is_direct: bool,
     disk: Option<Disk>,
     interrupts: Pace,
-    /// The processor that is measured, and the interrupts of the disk that come to it.
+    /// The processor being measured, and the disk's interrupts on it.
     measured: Option<(usize, Pace)>,
 }
 
-/// Makes or opens what is read, and starts the readers.
+/// Creates or opens the target, and starts the readers.
 pub fn start(options: &Options) -> Result<Box<dyn Running>, Unable> {
     let target = match &options.device {
         Some(device) => Target::device(device)?,
@@ -75,7 +75,7 @@ pub fn start(options: &Options) -> Result<Box<dyn Running>, Unable> {
 fn read(within: &Within, target: &Target, reader: u64, reads: &AtomicU64) -> io::Result<()> {
     let mut block = Block::new();
     let blocks = target.size / BLOCK;
-    // Each in a part of its own, round and round.
+    // Each cycles through its own part.
     let mut next = reader * blocks / READERS;
     while !within.is_over() {
         target.read(&mut block, next * BLOCK)?;
@@ -95,7 +95,7 @@ impl Running for Io {
         let fetched = self.fetched.as_mut().zip(fetched());
         let fetched = fetched.map(|(pace, number)| pace.per_second(number, now.elapsed));
         let from_disk = fetched.map(|it| if bytes > 0.0 { it / bytes * 100.0 } else { 0.0 });
-        // Where nobody counts, direct reads are what they say.
+        // If nothing counts them, direct reads are trusted.
         let reach_disk = from_disk.map_or(self.is_direct, |percent| percent >= FROM_DISK);
         let trouble = self.threads.trouble();
         let is_loading = trouble.is_none() && reads >= ENOUGH && reach_disk;
@@ -126,8 +126,8 @@ impl Running for Io {
     }
 }
 
-/// That none of the disk's interrupts disturb the processor that is measured, and what would have
-/// them do so; empty where some do.
+/// A report that none of the disk's interrupts disturb the measured processor, with a remedy; empty
+/// if some do.
 fn elsewhere(cpu: usize, interrupts: &[u32], all: f64, there: f64) -> String {
     if all == 0.0 || there > 0.0 {
         return String::new();
@@ -143,7 +143,7 @@ fn elsewhere(cpu: usize, interrupts: &[u32], all: f64, there: f64) -> String {
     )
 }
 
-/// Bytes that were really fetched from storage for this process: see proc_pid_io(5).
+/// Bytes fetched from storage for this process: see proc_pid_io(5).
 fn fetched() -> Option<u64> {
     let counts = fs::read_to_string("/proc/self/io").ok()?;
     counts.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok())

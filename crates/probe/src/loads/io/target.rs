@@ -1,4 +1,4 @@
-//! The file or the device that is read.
+//! The file or device that is read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -9,37 +9,37 @@ use rustix::fs::{Advice, OFlags, fadvise, fcntl_getfl, fcntl_setfl, fstatfs, fst
 
 use super::super::load::Unable;
 
-/// Bytes of a read: each is a request to the disk, and an interrupt.
+/// The bytes of a read: each is a request to the disk, and an interrupt.
 pub const BLOCK: u64 = 4_096;
-/// The size of a file: more than disks keep for themselves of late, and written in a second.
+/// The size of a file: larger than disk caches, and written in a second.
 const SIZE: u64 = 64 << 20;
-/// No more than this part of what is free is taken, one in so many.
+/// The largest part of the free space to use, as a divisor.
 const SHARE: u64 = 4;
-/// A file of less is not worth the name.
+/// The smallest useful file.
 const LEAST: u64 = 1 << 20;
-/// File systems that are in memory: see statfs(2).
+/// File systems in memory: see statfs(2).
 const IN_MEMORY: [(i64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 
 /// What is read.
 #[derive(Debug)]
 pub struct Target {
     file: File,
-    /// Its bytes, whole blocks.
+    /// Its size in bytes, in whole blocks.
     pub size: u64,
-    /// The number of the disk, or of the file system.
+    /// The number of the disk or of the file system.
     pub device: u64,
-    /// Whether reads go past the kernel's memory.
+    /// Whether reads bypass the page cache.
     pub is_direct: bool,
-    /// In a few words.
+    /// A short description.
     pub what: String,
 }
 
-/// Room for a block, aligned as direct reads want it.
+/// A block, aligned as direct reads require.
 #[repr(C, align(4096))]
 pub struct Block([u8; BLOCK as usize]);
 
 impl Block {
-    /// An empty one.
+    /// An empty block.
     pub fn new() -> Box<Self> {
         Box::new(Self([0; BLOCK as usize]))
     }
@@ -54,7 +54,7 @@ impl Target {
             OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
         let opened = match open(OFlags::DIRECT) {
-            // It does not know direct reads.
+            // It does not support direct reads.
             Err(error) if error.kind() == ErrorKind::InvalidInput => open(OFlags::empty()),
             opened => opened,
         };
@@ -118,7 +118,7 @@ impl Target {
         Self { file, size, device, is_direct, what }.tried()
     }
 
-    /// Whether direct reads are really done is seen only when there is one.
+    /// Tests with one read whether direct reads really work.
     fn tried(mut self) -> Result<Self, Unable> {
         let mut block = Block::new();
         if let Err(error) = self.read(&mut block, 0) {
@@ -132,7 +132,7 @@ impl Target {
         let how = if self.is_direct {
             "read directly"
         } else {
-            // One block at a time, so that it is not read ahead of the readers.
+            // Prevents readahead.
             let _ = fadvise(&self.file, 0, None, Advice::Random);
             "read through the caches, which are emptied at each round (there is no O_DIRECT)"
         };
@@ -143,21 +143,21 @@ impl Target {
     /// Reads a block.
     ///
     /// # Errors
-    /// What the kernel says; the end is none of a target that stays as it was.
+    /// The kernel's error; an unchanged target has no end within its size.
     pub fn read(&self, block: &mut Block, at: u64) -> io::Result<()> {
         self.file.read_exact_at(&mut block.0, at)
     }
 
-    /// Has the kernel forget what it keeps of it, where reads go through its memory.
+    /// Drops it from the page cache, if reads go through that.
     pub fn forget(&self) {
         if !self.is_direct {
-            // It is a wish: whether reads reach the disk is counted.
+            // This is only advice: whether reads reach the disk is counted.
             let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
         }
     }
 
-    /// Has the kernel forget what it keeps of all files, as in the paper, or of this one: what it
-    /// was, in a few words.
+    /// Drops the page cache of all files, as in the paper, or of this one; returns a short
+    /// description.
     pub fn drop_caches(&self) -> &'static str {
         let all = OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");
         if all.and_then(|mut all| all.write_all(b"1\n")).is_ok() {
@@ -176,7 +176,7 @@ fn nameless(folder: &Path) -> io::Result<File> {
     let unnamed = OFlags::TMPFILE.bits().cast_signed();
     match options.clone().custom_flags(unnamed).open(folder) {
         Ok(file) => return Ok(file),
-        // Not all file systems can.
+        // Not all file systems support it.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {}
         Err(error) => return Err(error),
     }
@@ -186,7 +186,7 @@ fn nameless(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes something that cannot be made smaller or left out, and waits until it is on the disk.
+/// Writes incompressible data, and waits until it is on the disk.
 fn fill(file: &mut File, size: u64) -> io::Result<()> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut chunk = vec![0_u8; LEAST as usize];
@@ -206,7 +206,7 @@ fn fill(file: &mut File, size: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether it could be had.
+/// Whether it could be set.
 fn set_direct(file: &File, direct: bool) -> bool {
     let set = fcntl_getfl(file).and_then(|mut flags| {
         flags.set(OFlags::DIRECT, direct);

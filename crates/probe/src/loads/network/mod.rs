@@ -1,7 +1,7 @@
-//! A network: servers and clients on loopback, in this process's network namespace.
+//! Network load: servers and clients on loopback, in this process's network namespace.
 //!
-//! What they say to one another is like NFS: blocks are read and written, by TCP and, smaller ones,
-//! by UDP; each request waits for its reply.
+//! Their protocol resembles NFS: blocks are read and written, over TCP and, smaller ones, over UDP;
+//! each request waits for its reply.
 
 mod store;
 mod tcp;
@@ -16,7 +16,7 @@ use super::activity::Activity;
 use super::load::{Judgement, Pace, Running, Threads, Unable, numbers};
 use store::Request;
 
-/// From so many requests a second on, by TCP and by UDP, it is a load.
+/// The requests per second that count as a load, over TCP and over UDP.
 const ENOUGH: f64 = 20.0;
 
 struct Network {
@@ -26,7 +26,7 @@ struct Network {
     paces: [Pace; 4],
 }
 
-/// What was exchanged so far.
+/// The traffic so far.
 #[derive(Default)]
 pub struct Traffic {
     requests: AtomicU64,
@@ -34,7 +34,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// One more request that was replied to, with so many bytes there and back.
+    /// Counts a request that was answered, with its bytes in both directions.
     pub fn count(&self, bytes: usize) {
         self.requests.fetch_add(1, Relaxed);
         self.bytes.fetch_add(bytes as u64, Relaxed);
@@ -59,7 +59,7 @@ pub fn start(_: &Options) -> Result<Box<dyn Running>, Unable> {
     Ok(Box::new(Network { threads, tcp, udp, paces: Default::default() }))
 }
 
-/// There is no loopback interface, it is down, or something forbids it.
+/// Whether there is no loopback interface, it is down, or something forbids it.
 fn is_no_network(error: &io::Error) -> bool {
     // A kernel without a network, and sandboxes.
     let none = matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::ENOSYS));

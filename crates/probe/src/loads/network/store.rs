@@ -1,18 +1,18 @@
-//! What servers keep, and how they are asked for it.
+//! The servers' data, and the requests for it.
 
-/// Bytes of a block by TCP: as of reads and writes of NFS that are not large.
+/// The bytes of a block over TCP: as in small reads and writes of NFS.
 pub const BLOCK: usize = 32 << 10;
-/// Blocks that are kept: more than the caches next to a processor hold.
+/// The number of blocks: more than the caches close to a processor hold.
 const BLOCKS: u32 = 128;
-/// Bytes of a request without its block: what is wanted, and which block.
+/// The bytes of a request without its block: its kind, and which block.
 pub const HEADER: usize = 8;
 
-/// What is wanted.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A block.
+    /// Read a block.
     Read,
-    /// That a block is kept.
+    /// Store a block.
     Write,
 }
 
@@ -20,7 +20,7 @@ pub enum Request {
 pub struct Store(Vec<u8>);
 
 impl Request {
-    /// As it is sent.
+    /// Its encoding.
     pub fn header(self, block: u32) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[0] = if self == Self::Read { 1 } else { 2 };
@@ -28,7 +28,7 @@ impl Request {
         header
     }
 
-    /// What was sent, and which block; None if that makes no sense.
+    /// The request and the block number; None if it is invalid.
     pub fn parse(header: [u8; HEADER]) -> Option<(Self, u32)> {
         let [what, _, _, _, a, b, c, d] = header;
         let block = u32::from_be_bytes([a, b, c, d]);
@@ -41,12 +41,12 @@ impl Request {
 }
 
 impl Store {
-    /// With empty blocks.
+    /// Empty blocks.
     pub fn new() -> Self {
         Self(vec![0; BLOCKS as usize * BLOCK])
     }
 
-    /// A block; beyond the last one it begins anew.
+    /// A block; numbers beyond the last one wrap around.
     pub fn block(&mut self, number: u32) -> &mut [u8] {
         let begin = (number % BLOCKS) as usize * BLOCK;
         &mut self.0[begin..begin + BLOCK]

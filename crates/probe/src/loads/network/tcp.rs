@@ -1,4 +1,4 @@
-//! Blocks by TCP.
+//! Blocks over TCP.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,16 +9,16 @@ use super::Traffic;
 use super::store::{BLOCK, HEADER, Request, Store};
 use crate::loads::load::{Threads, Within};
 
-/// Something that forbids it may just let packets vanish.
+/// The timeout: something that forbids the connection may silently drop packets.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// Starts a server with one client, which always asks for the same.
+/// Starts a server with one client, which always makes the same request.
 pub fn start(threads: &Threads, request: Request, traffic: &Arc<Traffic>) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
-    // The kernel connects them before anybody accepts: there is room for one.
+    // The kernel connects them before the accept: the backlog has room for one.
     let client = TcpStream::connect_timeout(&address, CONNECT)?;
-    // Anybody may connect here, and does not come before this one.
+    // Others may connect here, but not before this one.
     let server = loop {
         let (server, from) = listener.accept()?;
         if from == client.local_addr()? {
@@ -33,7 +33,7 @@ pub fn start(threads: &Threads, request: Request, traffic: &Arc<Traffic>) -> io:
     threads.start(move |within| ask(within, client, request, &traffic))
 }
 
-/// Until the client has gone.
+/// Serves until the client has gone.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
     let (mut store, mut header) = (Store::new(), [0; HEADER]);
     loop {

@@ -1,4 +1,4 @@
-//! Small blocks by UDP: what is lost is asked for again.
+//! Small blocks over UDP: lost ones are requested again.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,14 +11,14 @@ use crate::loads::load::{Threads, Within};
 
 /// Bytes of a block.
 const BLOCK: usize = 512;
-/// After that a datagram is taken for lost, and it is seen whether all is over.
+/// After this time a datagram counts as lost, and the end of the load is checked.
 const LOST: Duration = Duration::from_millis(100);
 
 /// Starts a server with one client.
 pub fn start(threads: &Threads, traffic: &Arc<Traffic>) -> io::Result<()> {
     let [server, client] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)));
     let (server, client) = (server?, client?);
-    // They hear one another alone.
+    // They receive only from each other.
     server.connect(client.local_addr()?)?;
     client.connect(server.local_addr()?)?;
     for end in [&server, &client] {
@@ -54,7 +54,7 @@ fn ask(within: &Within, socket: &UdpSocket, traffic: &Traffic) -> io::Result<()>
     Ok(())
 }
 
-/// The other end may be gone when all is over.
+/// The other end may be gone at the end.
 fn send(socket: &UdpSocket, message: &[u8]) -> io::Result<()> {
     match socket.send(message) {
         Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error),
@@ -62,7 +62,7 @@ fn send(socket: &UdpSocket, message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// How many bytes; None if nothing has come.
+/// The number of bytes; None if nothing has arrived.
 fn receive(socket: &UdpSocket, message: &mut [u8]) -> io::Result<Option<usize>> {
     match socket.recv(message) {
         Ok(length) => Ok(Some(length)),

@@ -1,25 +1,25 @@
-//! The file system that a kernel starts with: a cpio archive of the form `newc`
+//! The initramfs: a cpio archive in `newc` format
 //! (Documentation/driver-api/early-userspace/buffer-format.rst of Linux).
 
 use std::io::{self, Write};
 
-/// What every member begins with.
+/// The magic of every member.
 const MAGIC: &str = "070701";
 
 /// The name of the last member.
 const LAST: &str = "TRAILER!!!";
 
-/// Members begin at multiples of this, and so do their contents.
+/// The alignment of members and their contents.
 const ALIGNMENT: usize = 4;
 
-/// Type and rights of a member, as in stat(2).
+/// The types and modes of members, as in stat(2).
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const FILE: u32 = 0o100_644;
 const TERMINAL: u32 = 0o020_600;
 
-/// An archive that is being written. All belongs to root, at the beginning of time: the same
-/// contents make the same archive.
+/// An archive being written. Everything belongs to root and has time zero: equal contents make
+/// equal archives.
 pub struct Archive<W: Write> {
     to: W,
     written: usize,
@@ -27,12 +27,12 @@ pub struct Archive<W: Write> {
 }
 
 impl<W: Write> Archive<W> {
-    /// An empty one.
+    /// An empty archive.
     pub fn new(to: W) -> Self {
         Self { to, written: 0, members: 0 }
     }
 
-    /// Adds a folder: before what is in it.
+    /// Adds a folder: before its contents.
     pub fn folder(&mut self, name: &str) -> io::Result<()> {
         self.member(name, FOLDER, [0, 0], &[])
     }
@@ -42,12 +42,12 @@ impl<W: Write> Archive<W> {
         self.member(name, FILE, [0, 0], contents)
     }
 
-    /// Adds a file that can be executed.
+    /// Adds an executable file.
     pub fn program(&mut self, name: &str, contents: &[u8]) -> io::Result<()> {
         self.member(name, PROGRAM, [0, 0], contents)
     }
 
-    /// Adds a character device, by its numbers.
+    /// Adds a character device with these numbers.
     pub fn terminal(&mut self, name: &str, device: [u32; 2]) -> io::Result<()> {
         self.member(name, TERMINAL, device, &[])
     }
@@ -76,8 +76,8 @@ impl<W: Write> Archive<W> {
         let named = u32::try_from(name.len() + 1).map_err(too_long)?;
         self.members += 1;
         let [major, minor] = device;
-        // Inode, mode, owner, group, links, time, length, the device it is on (2), the device that
-        // it is (2), length of the name, sum.
+        // Inode, mode, owner, group, links, time, length, the device it is on (2), its own device
+        // number (2), length of the name, checksum.
         let fields = [self.members, mode, 0, 0, 1, 0, length, 0, 0, major, minor, named, 0];
         let head: String = fields.iter().map(|it| format!("{it:08x}")).collect();
         self.put(MAGIC.as_bytes())?;

@@ -1,6 +1,6 @@
-//! Files of a virtual machine that have no name: they are gone with this process, however it ends.
+//! Unnamed files for a virtual machine, which disappear with this process, however it ends.
 //!
-//! QEMU is told of them by `/proc/PID/fd/NUMBER` of this process.
+//! QEMU opens them as `/proc/PID/fd/NUMBER` of this process.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,13 +12,13 @@ use std::process::{Command, Stdio};
 use nix::libc::{O_DIRECT, O_TMPFILE};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-/// How large the disk is. What is not written of it takes no place.
+/// The size of the disk. Unwritten parts take no space.
 const DISK_BYTES: u64 = 1 << 30;
 
-/// Without a journal: what is on it is not to outlive anything.
+/// Without a journal: its contents need not survive a crash.
 const MAKE: (&str, &[&str]) = ("mke2fs", &["-q", "-F", "-t", "ext4", "-O", "^has_journal"]);
 
-/// Folders that are likely to be on a disk, the likeliest first.
+/// Folders likely to be on a disk, the likeliest first.
 const FOLDERS: [&str; 2] = ["/var/tmp", "/tmp"];
 
 /// A file in memory.
@@ -27,24 +27,24 @@ pub fn in_memory(name: &str) -> io::Result<File> {
     Ok(file.into())
 }
 
-/// How another process of this user opens a file of this one.
+/// The path by which another process of this user opens a file of this one.
 pub fn path_of(file: &File) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
-/// A disk for the load of one.
+/// A disk for the I/O load.
 pub struct Disk {
-    /// What is on it.
+    /// Its file.
     pub file: File,
-    /// Does the machine that it is on see each access? Else some are served from memory.
+    /// Whether the underlying machine sees each access. Otherwise some are served from memory.
     pub is_direct: bool,
 }
 
 impl Disk {
-    /// An empty one, with a file system.
+    /// Creates one with an empty file system.
     ///
     /// # Errors
-    /// Why there can be none.
+    /// Why none is possible.
     pub fn make() -> Result<Self, String> {
         let file = unnamed().map_err(|cause| format!("no file can be made for it: {cause}"))?;
         file.set_len(DISK_BYTES)

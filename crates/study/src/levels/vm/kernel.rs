@@ -1,7 +1,7 @@
 //! The kernel of a virtual machine, and the modules that it needs there.
 //!
-//! Where none is named, the one that `scripts/vm.sh` has fetched is taken, which is beside the
-//! program; else this machine's.
+//! By default it is the one fetched by `scripts/vm.sh`, which is beside the program; otherwise this
+//! machine's.
 
 use std::env;
 use std::fs;
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use super::super::Unavailable;
 use super::modules;
 
-/// Where kernels of this program are: relative to the folder above the one that it is in.
+/// The folder of this program's kernels, relative to the parent of the program's folder.
 const SHARED: &str = "share/eigentime/vm";
 
-/// Where a system has its kernels, and what they are called, before their release.
+/// The system's folder of kernels, and the prefix of their names before the release.
 const BOOT: &str = "/boot";
 const IMAGE: &str = "vmlinuz";
 
 /// The list of modules beside a kernel of this program: file names, in the order of loading.
 const LIST: &str = "modules/list";
 
-/// What to do without a kernel.
+/// The remedy for a missing kernel.
 const HELP: &str = "run scripts/vm.sh (make vm), which fetches the distribution's kernel without installing it, or \
                     name a kernel and its modules";
 
@@ -30,17 +30,17 @@ const HELP: &str = "run scripts/vm.sh (make vm), which fetches the distribution'
 pub struct Kernel {
     /// Its file.
     pub image: PathBuf,
-    /// What it needs, in the order of loading.
+    /// Its modules, in the order of loading.
     pub modules: Vec<PathBuf>,
-    /// Its release, as far as that is known.
+    /// Its release, if known.
     pub release: Option<String>,
 }
 
 impl Kernel {
-    /// The one that is named, with the modules that are named; else the first that there is.
+    /// The given kernel, with the given modules; by default the first one found.
     ///
     /// # Errors
-    /// Where there is none, or it cannot be read.
+    /// If there is none, or it cannot be read.
     pub fn find(image: Option<&Path>, modules: Option<&[PathBuf]>) -> Result<Self, Unavailable> {
         let mut kernel = match image {
             Some(image) => Self::named(image),
@@ -55,7 +55,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// One with a name: its modules are beside it, or where its release has them.
+    /// A kernel by its file: its modules are beside it, or in the folder of its release.
     fn named(image: &Path) -> Self {
         if let Some(shared) = image.parent().and_then(Self::shared)
             && shared.image == image
@@ -69,7 +69,7 @@ impl Kernel {
         Self { image: image.to_owned(), modules, release }
     }
 
-    /// The one in a folder that `scripts/vm.sh` has filled.
+    /// The kernel in a folder filled by `scripts/vm.sh`.
     fn shared(folder: &Path) -> Option<Self> {
         let image = folder.join(IMAGE);
         let list = fs::read_to_string(folder.join(LIST)).ok()?;
@@ -96,7 +96,7 @@ impl Kernel {
     }
 }
 
-/// Where kernels are looked for.
+/// The places to search for kernels.
 #[derive(Debug)]
 struct Places {
     shared: Option<PathBuf>,
@@ -111,7 +111,7 @@ fn places() -> Places {
     Places { shared, boot: BOOT.into(), release: release.unwrap_or_default() }
 }
 
-/// The kernel that was put there last.
+/// The most recently installed kernel.
 fn newest(boot: &Path) -> Option<PathBuf> {
     let prefix = format!("{IMAGE}-");
     fs::read_dir(boot)
@@ -137,7 +137,7 @@ fn unreadable(file: &Path, cause: &io::Error) -> Unavailable {
 mod tests {
     use super::*;
 
-    /// A folder that is gone when this is dropped.
+    /// A folder that is removed when this is dropped.
     struct Scratch(PathBuf);
 
     impl Scratch {

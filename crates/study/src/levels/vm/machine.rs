@@ -1,4 +1,4 @@
-//! A QEMU that runs: how it is started, and how it ends.
+//! A QEMU process: its start and its end.
 
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -12,24 +12,24 @@ use eigentime_container::program::ends_with_caller;
 
 use super::super::Complaints;
 
-/// The name of the port; the probe looks for it (`init/port.rs` there).
+/// The name of the port; the probe searches for it (`init/port.rs` there).
 const PORT: &str = "eigentime.probe";
 
-/// The kernel's own words go to the first serial port, and a panic ends the machine at once.
-/// A busy host ticks too late for the check of the timer, upon which the kernel panics.
+/// The kernel's messages go to the first serial port, and a panic ends the machine at once. On a
+/// busy host the kernel's timer check would fail because of late ticks, and panic.
 const KERNEL_OPTIONS: &str = "console=ttyS0 panic=-1 rdinit=/init no_timer_check";
 
-/// What runs the code of a virtual machine.
+/// The accelerator of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor itself, under Linux's KVM.
+    /// Linux's KVM.
     Kvm,
-    /// QEMU's translator: slow, but everywhere.
+    /// QEMU's translator: slow, but available everywhere.
     Tcg,
 }
 
 impl Accelerator {
-    /// As the results call it.
+    /// Its name in the results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,8 +38,8 @@ impl Accelerator {
         }
     }
 
-    /// What QEMU is told: the accelerator, and a processor with all that it can offer. A machine
-    /// that need not migrate gets an invariant counter.
+    /// QEMU's options: the accelerator, and a processor with all its features. A machine that need
+    /// not migrate gets an invariant counter.
     fn options(self) -> [&'static str; 4] {
         match self {
             Self::Kvm => ["-accel", "kvm", "-cpu", "host,migratable=off"],
@@ -54,29 +54,29 @@ impl fmt::Display for Accelerator {
     }
 }
 
-/// What a machine is made of.
+/// The parts of a machine.
 #[derive(Debug)]
 pub struct Parts<'a> {
     /// The program.
     pub qemu: &'a Path,
-    /// What runs its code.
+    /// Its accelerator.
     pub accelerator: Accelerator,
-    /// In MiB.
+    /// Its memory in MiB.
     pub memory: u32,
-    /// How many.
+    /// The number of processors.
     pub processors: u32,
     /// The kernel's file.
     pub kernel: &'a Path,
-    /// The archive that it starts with.
+    /// Its initramfs.
     pub initramfs: &'a Path,
-    /// More for the kernel's command line.
+    /// Additional kernel command line.
     pub append: Option<&'a str>,
-    /// The disk, if it has one, and whether its host's cache is to be kept out of the way.
+    /// The disk, if any, and whether to bypass the host's cache.
     pub disk: Option<(&'a Path, bool)>,
 }
 
 impl Parts<'_> {
-    /// The command: a machine without any device but those that are named, and without a network.
+    /// The command: a machine with only the given devices, and without a network.
     fn command(&self) -> Command {
         let mut command = Command::new(self.qemu);
         command.args([
@@ -93,7 +93,7 @@ impl Parts<'_> {
         command.arg("-kernel").arg(self.kernel).arg("-initrd").arg(self.initramfs);
         let append = self.append.map_or_else(String::new, |more| format!(" {more}"));
         command.args(["-append", &format!("{KERNEL_OPTIONS}{append}")]);
-        // What the kernel says goes where QEMU complains.
+        // The kernel's messages go to QEMU's standard error.
         command.args([
             "-chardev",
             "file,id=kernel,path=/proc/self/fd/2",
@@ -114,16 +114,16 @@ impl Parts<'_> {
         command
     }
 
-    /// Starts it.
+    /// Starts the machine.
     ///
     /// # Errors
     /// If the program cannot be run.
     pub fn start(&self) -> io::Result<Machine> {
         let mut command = self.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Not the terminal's business: Ctrl-C is for the study, which ends it in order.
+        // Not in the terminal's process group: Ctrl-C is for the study, which ends it in order.
         command.process_group(0);
-        // The kernel ends it with the thread that has started it: one that waits for nothing else.
+        // The kernel ends it with the thread that started it, which does nothing else.
         ends_with_caller(&mut command);
         let (started, has_started) = mpsc::sync_channel(1);
         let (hold, release) = mpsc::sync_channel(0);
@@ -146,12 +146,12 @@ impl Parts<'_> {
 /// The ends of a program's pipes.
 type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
-/// Starts the program and stays with it, until it is released.
+/// Starts the program and waits for its release.
 fn guard(mut command: Command, started: &SyncSender<io::Result<Pipes>>, release: &Receiver<()>) {
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            // Who waits for it has to hear of it; if nobody does, nobody has to.
+            // Reports the error; if the receiver is gone, no one needs it.
             let _ = started.send(Err(error));
             return;
         }
@@ -164,28 +164,28 @@ fn guard(mut command: Command, started: &SyncSender<io::Result<Pipes>>, release:
     end(&mut child);
 }
 
-/// Ends it by force: it holds nothing that would have to be kept.
+/// Kills it: it has nothing to save.
 fn end(child: &mut Child) {
     // It may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// A virtual machine that was started.
+/// A running virtual machine.
 pub struct Machine {
-    /// What is written here comes out of the port.
+    /// The input of the port.
     pub to: ChildStdin,
-    /// What is written to the port comes out here.
+    /// The output of the port.
     pub from: BufReader<ChildStdout>,
-    /// The last words of the kernel, and of QEMU.
+    /// The last messages of the kernel and QEMU.
     pub complaints: Complaints,
-    /// Its other end is gone when there are no more of them.
+    /// Disconnected when there are no more of them.
     pub silent: Receiver<()>,
-    /// Ends it, when it is dropped.
+    /// Ends the machine when dropped.
     pub running: Running,
 }
 
-/// What comes over standard error, and something that is dropped when all has come.
+/// Standard error, with a sender that is dropped at its end.
 struct Words {
     from: ChildStderr,
     _open: Sender<()>,
@@ -197,7 +197,7 @@ impl Read for Words {
     }
 }
 
-/// A virtual machine that ends when this is dropped.
+/// A virtual machine that is ended when this is dropped.
 pub struct Running {
     hold: Option<SyncSender<()>>,
     guard: Option<JoinHandle<()>>,
@@ -207,7 +207,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.hold.take());
         if let Some(guard) = self.guard.take() {
-            // It has nothing to tell.
+            // It returns nothing.
             let _ = guard.join();
         }
     }
@@ -246,12 +246,12 @@ mod tests {
         assert!(!words.iter().any(|it| it.contains("net")), "{words:?}");
     }
 
-    /// A program in the place of QEMU, which says what it is and waits.
+    /// A program instead of QEMU that prints its arguments and waits.
     #[test]
     fn what_was_started_ends_when_it_is_dropped() {
         let mut machine = Parts { qemu: Path::new("/bin/sh"), ..parts(Path::new("")) };
         machine.append = None;
-        // sh says that it knows no such option, and ends.
+        // sh reports an unknown option, and ends.
         let mut started = machine.start().unwrap();
         let mut said = String::new();
         started.from.read_to_string(&mut said).unwrap();

@@ -1,11 +1,11 @@
 //! A virtual machine: QEMU, a distribution's kernel, and the probe as its only program.
 //!
-//! - `kernel`: which kernel, and its modules (`modules`).
-//! - `archive`: the file system that it starts with: the probe as `/init`, and the modules.
-//! - `disk`: a disk for loads, and files that are gone with this process.
+//! - `kernel`: the kernel and its modules (`modules`).
+//! - `archive`: the initramfs: the probe as `/init`, and the modules.
+//! - `disk`: a disk for loads, and temporary files.
 //! - `machine`: QEMU itself.
 //!
-//! Nothing of it has a name in any folder, and QEMU ends with this process, however that ends.
+//! None of it has a name in any folder, and QEMU ends with this process, however that ends.
 
 mod archive;
 mod disk;
@@ -38,37 +38,37 @@ use crate::stop::Stop;
 /// The program.
 const QEMU: &str = "qemu-system-x86_64";
 
-/// What KVM is asked by.
+/// The device of KVM.
 const KVM: &str = "/dev/kvm";
 
-/// Where loads may write, there.
+/// The folder for loads in the machine.
 const FOLDER: &str = "/scratch";
 
 /// The kernel's console, and its numbers: Documentation/admin-guide/devices.txt of Linux.
 const CONSOLE: (&str, [u32; 2]) = ("dev/console", [5, 1]);
 
-/// How many of the last lines are told when a machine does not start.
+/// The number of final lines reported when a machine does not start.
 const LAST_LINES: usize = 8;
 
-/// What the kernel says when it gives up.
+/// The kernel's message when it gives up.
 const PANIC: &str = "Kernel panic";
 
-/// How long the last words of a machine that has ended may take to come.
+/// How long the last messages of an ended machine may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What is said to whoever has asked to stop.
+/// The message after a request to stop.
 const STOPPED: &str = "the study was asked to stop";
 
-/// How often it is looked whether the kernel has said anything, and whether to stop.
+/// The polling interval for kernel messages and the stop request.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How long a start may take.
+/// The timeouts of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Patience {
-    /// Until the kernel's first word. Where KVM has no processor to itself and emulates one, a
+    /// Until the kernel's first message. If KVM has no processor to itself and emulates one, a
     /// kernel may need minutes to unpack itself: QEMU's translator is the better choice then.
     first_word: Duration,
-    /// Until the probe greets.
+    /// Until the probe's greeting.
     greeting: Duration,
 }
 
@@ -86,33 +86,33 @@ impl Accelerator {
 #[derive(Debug)]
 pub struct Vm {
     settings: Settings,
-    /// Why KVM cannot be had here, once that was tried.
+    /// Why KVM is unavailable here, once that was tried.
     refused: Mutex<Option<String>>,
 }
 
-/// How a virtual machine is to be.
+/// The settings of a virtual machine.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The probe: a static executable.
     pub probe: PathBuf,
-    /// QEMU; without it, the one on PATH.
+    /// QEMU; by default, the one on PATH.
     pub qemu: Option<PathBuf>,
-    /// The kernel; without it, the one that `scripts/vm.sh` has fetched, else this machine's.
+    /// The kernel; by default, the one fetched by `scripts/vm.sh`, or this machine's.
     pub kernel: Option<PathBuf>,
-    /// Its modules, in the order of loading; without them, those that belong to the kernel.
+    /// Its modules, in the order of loading; by default, those of the kernel.
     pub modules: Option<Vec<PathBuf>>,
     /// Its memory, in MiB.
     pub memory: u32,
-    /// How many processors it has.
+    /// The number of processors.
     pub processors: u32,
-    /// What runs its code; without it, KVM where a machine starts by it, else QEMU's translator.
+    /// The accelerator; by default, KVM if a machine starts with it, otherwise QEMU's translator.
     pub accelerator: Option<Accelerator>,
-    /// More for the kernel's command line: `clocksource=acpi_pm`.
+    /// Additional kernel command line: `clocksource=acpi_pm`.
     pub append: Option<String>,
 }
 
 impl Settings {
-    /// With this probe, and as many processors as there are here, up to four.
+    /// A machine with this probe, and as many processors as there are here, up to four.
     #[must_use]
     pub fn new(probe: &Path) -> Self {
         let processors = thread::available_parallelism().map_or(1, |it| it.get().min(4) as u32);
@@ -150,7 +150,7 @@ impl Vm {
         })
     }
 
-    /// What starts, packed: nothing but the probe and modules.
+    /// The initramfs, packed: only the probe and modules.
     fn initramfs(&self, kernel: &Kernel) -> Result<File, Unavailable> {
         let pack = || -> io::Result<File> {
             let mut archive = Archive::new(disk::in_memory("eigentime-initramfs")?);
@@ -176,8 +176,8 @@ impl Vm {
         })
     }
 
-    /// By the accelerator that is asked for; else by KVM, if a machine starts by it, else by QEMU's
-    /// translator, and why.
+    /// Boots with the requested accelerator; by default with KVM, or with QEMU's translator if that
+    /// fails, with the reason.
     fn boot(
         &self,
         parts: &Parts<'_>,
@@ -193,7 +193,7 @@ impl Vm {
             });
             match tried {
                 Ok(booted) => return Ok((booted, Accelerator::Kvm, None)),
-                // That says nothing of KVM.
+                // This does not concern KVM.
                 Err(why) if stop.is_asked() => return Err(Unavailable::new(why, STOPPED)),
                 Err(why) => *refused = Some(why),
             }
@@ -276,7 +276,7 @@ fn openable(device: &Path) -> Result<(), String> {
     opened.map(drop).map_err(|cause| format!("{} cannot be opened: {cause}", device.display()))
 }
 
-/// As QEMU says it, in one line.
+/// QEMU's version in one line.
 fn version_of(qemu: &Path) -> String {
     let said = Command::new(qemu).arg("--version").stdin(Stdio::null()).output();
     let said = said.map(|it| String::from_utf8_lossy(&it.stdout).into_owned()).unwrap_or_default();
@@ -291,10 +291,10 @@ struct Booted {
     running: machine::Running,
 }
 
-/// What comes from the probe, the greeting first, which was read already.
+/// The output of the probe, including the greeting, which has already been read.
 type Greeted = BufReader<io::Chain<Cursor<Vec<u8>>, BufReader<ChildStdout>>>;
 
-/// Starts a machine, and waits for the probe to greet.
+/// Starts a machine, and waits for the probe's greeting.
 fn boot(parts: &Parts<'_>, stop: &Stop) -> Result<Booted, Unavailable> {
     let accelerator = parts.accelerator;
     let machine = parts.start().map_err(|cause| {
@@ -310,7 +310,7 @@ fn boot(parts: &Parts<'_>, stop: &Stop) -> Result<Booted, Unavailable> {
         let mut from = from;
         let mut line = Vec::new();
         let read = from.read_until(b'\n', &mut line);
-        // Nobody waits any more: too late.
+        // Too late: the receiver is gone.
         let _ = greeted.send(read.map(|_| (line, from)));
     });
     let stopped = |what: &str| {
@@ -336,7 +336,7 @@ fn boot(parts: &Parts<'_>, stop: &Stop) -> Result<Booted, Unavailable> {
             }
             Ok(_) | Err(RecvTimeoutError::Disconnected) => {
                 drop(running);
-                // All that it had to say has come, or comes at once.
+                // All its output has arrived, or will at once.
                 let _ = silent.recv_timeout(LAST_WORDS);
                 return Err(stopped("has ended before the probe greeted"));
             }
@@ -359,12 +359,13 @@ fn boot(parts: &Parts<'_>, stop: &Stop) -> Result<Booted, Unavailable> {
     }
 }
 
-/// Has the kernel? Its lines begin with the time, in brackets.
+/// Whether the kernel has printed a message. Its lines begin with the time, in brackets.
 fn has_spoken(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('[') && line.contains(']'))
 }
 
-/// The last lines, or those from a panic on: what follows it is where it was, more than what it was.
+/// The last lines, or those from a panic on: the lines after it show the location rather than the
+/// cause.
 fn last(text: &str) -> String {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

@@ -1,26 +1,26 @@
-//! Which modules an installed kernel needs in a virtual machine, and in which order.
+//! The modules that an installed kernel needs in a virtual machine, and their order.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is needed: the port over which the probe is spoken to, a disk, its file system, and the
-/// timer of the kernel, where it was installed. What a kernel has built in is no module.
+/// The required modules: the communication port, a disk, its file system, and our kernel timer, if
+/// installed. Built-in ones are not modules.
 const NEEDED: [&str; 6] =
     ["virtio_pci", "virtio_console", "virtio_blk", "crc32c_generic", "ext4", "eigentime_hrtimer"];
 
-/// Where the modules of releases are.
+/// The folder of all releases' modules.
 const FOLDER: &str = "/lib/modules";
 
-/// The modules of an installed kernel that are needed, each after those that it depends on.
+/// The required modules of an installed kernel, each after its dependencies.
 pub fn of_release(release: &str) -> Vec<PathBuf> {
     let folder = Path::new(FOLDER).join(release);
     let text = fs::read_to_string(folder.join("modules.dep")).unwrap_or_default();
     order(&text, &NEEDED).into_iter().map(|path| folder.join(path)).collect()
 }
 
-/// Of `modules.dep` (depmod(8)): `PATH: PATH...` a line, a module and those to be loaded before it,
-/// the last one first.
+/// Parses `modules.dep` (depmod(8)): lines of `PATH: PATH...`, a module and those to be loaded
+/// before it, the last one first.
 fn order<'a>(text: &'a str, needed: &[&str]) -> Vec<&'a str> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let known: BTreeMap<String, (&str, &str)> =
@@ -37,8 +37,8 @@ fn order<'a>(text: &'a str, needed: &[&str]) -> Vec<&'a str> {
     order
 }
 
-/// What a module is called: `kernel/drivers/block/virtio_blk.ko.xz` is `virtio_blk`; the kernel
-/// takes `-` for `_`.
+/// The name of a module: `kernel/drivers/block/virtio_blk.ko.xz` is `virtio_blk`; the kernel treats
+/// `-` as `_`.
 fn name(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     file.split('.').next().unwrap_or(file).trim().replace('-', "_")
