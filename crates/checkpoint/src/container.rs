@@ -1,8 +1,8 @@
-//! Checkpoints of containers: their OCI runtime starts CRIU itself, and what CRIU leaves out is done
-//! around that.
+//! Checkpoints of containers: their OCI runtime starts CRIU itself, and this module does what CRIU
+//! leaves out around that.
 //!
-//! CRIU reads further options from the file that CRIU_CONFIG_FILE names, whoever starts it: our script, and
-//! that restored processes are left stopped.
+//! CRIU reads further options from the file named in CRIU_CONFIG_FILE, whatever starts it: our
+//! script, and the option to leave restored processes stopped.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,32 +22,32 @@ use crate::passes::{refusal, rest_of};
 use crate::script::Calls;
 use crate::{Criu, Error, processor};
 
-/// What names the file with further options of CRIU.
+/// Names the file with further options for CRIU.
 const OPTIONS: &str = "CRIU_CONFIG_FILE";
 
-/// The image by which CRIU makes a time namespace for processes that had none of their own.
+/// The image from which CRIU creates a time namespace for processes that had none of their own.
 const CLOCKS: &str = "timens-0.img";
 
-/// A container, and where CRIU's images are.
+/// A container and its CRIU images.
 #[derive(Clone, Copy)]
 pub struct Container<'a> {
     /// The container.
     pub identity: &'a Identity,
-    /// The directory for images that the runtime is given.
+    /// The directory for images that is passed to the runtime.
     pub images: &'a Path,
-    /// How this command calls itself.
+    /// The command lines with which this command calls itself.
     pub calls: &'a Calls,
 }
 
 impl Container<'_> {
-    /// Has it been written by us, or with us around its runtime?
+    /// Whether it was dumped by us, or with us around its runtime.
     #[must_use]
     pub fn has_clocks(&self) -> bool {
         RUNTIME.are_in(self.images)
     }
 }
 
-/// Tells CRIU, which this command starts, of more options.
+/// Passes further options to the CRIU that this command starts.
 fn configure(
     command: &mut Command,
     criu: &Criu,
@@ -78,11 +78,11 @@ fn run(command: &mut Command) -> Result<ExitStatus, Error> {
     command.status().map_err(Error::file("run", Path::new(command.get_program())))
 }
 
-/// Lets the runtime make a checkpoint, with its clocks beside CRIU's images.
+/// Makes the runtime create a checkpoint, with its clocks beside CRIU's images.
 ///
 /// # Errors
 ///
-/// If that cannot be begun, or CRIU cannot be told of the clocks. The container goes on then.
+/// If that cannot be started, or CRIU cannot be given the clocks. The container then continues.
 pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus, Error> {
     let Container { identity, images, calls } = *subject;
     let criu = Criu::find(None)?;
@@ -111,7 +111,7 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     }
 }
 
-/// Lets the runtime write the memory of a container, which is to be written down later.
+/// Makes the runtime write the memory of a container that will be dumped later.
 ///
 /// # Errors
 ///
@@ -122,30 +122,31 @@ pub fn pre_dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitSt
     run(runtime)
 }
 
-/// How a container goes on.
+/// How a container resumes.
 pub struct Onward<'a> {
-    /// The container, as it is called now.
+    /// The container, with its current ID.
     pub subject: Container<'a>,
-    /// By which clocks.
+    /// The clocks on which it resumes.
     pub clocked: Clocked,
-    /// Is it to have clocks of its own even if it had none?
+    /// Whether it gets clocks of its own even if it had none.
     pub is_cured: bool,
 }
 
 /// A container whose runtime has been called to restore it.
 pub struct Restarted {
-    /// How the runtime has ended.
+    /// The exit status of the runtime.
     pub status: ExitStatus,
-    /// What somebody should know.
+    /// Notes for the user.
     pub notes: BTreeSet<String>,
 }
 
-/// Lets the runtime restore a container, and brings it into a timeline before it goes on. `runtime` makes
-/// the command that reads CRIU's images from a directory. None if it is to live by the host's clocks.
+/// Makes the runtime restore a container, and brings it into a timeline before it resumes.
+/// `runtime` makes the command that reads CRIU's images from a directory. Returns `None` if the
+/// container uses the host's clocks.
 ///
 /// # Errors
 ///
-/// If it cannot be restored; then it is not there.
+/// If it cannot be restored; then it does not exist.
 pub fn restore(
     onward: &Onward<'_>,
     runtime: impl FnOnce(&Path) -> Command,
@@ -161,7 +162,8 @@ pub fn restore(
     let name = container::name_after(identity, made.container.as_ref(), made.timeline.as_deref())?;
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;
-    // CRIU reads them also from inside the container, so that links have to lead there by a way that is no other there.
+    // CRIU reads them also from inside the container, so the links must use a path that means the
+    // same there.
     let template = images.join(".eigentime-XXXXXX");
     let made = mkdtemp(&template);
     let linked = Scratch(made.map_err(|error| Error::file("make", &template)(error.into()))?);
@@ -174,7 +176,7 @@ pub fn restore(
         &place.0,
         &[("action-script", script), ("leave-stopped", None)],
     )?;
-    // The runtime, CRIU and what they restore are where the supervisor will be.
+    // The runtime, CRIU and what they restore are in the supervisor's time namespace.
     moved.enter_time()?;
     let mut child =
         command.spawn().map_err(Error::file("run", Path::new(command.get_program())))?;

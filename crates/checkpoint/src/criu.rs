@@ -14,10 +14,10 @@ use crate::log::reason;
 /// The first version that knows the vDSO of today's kernels.
 const FIRST: u32 = 4;
 
-/// What names the command, where no option does.
+/// Names the command if no option does.
 const VARIABLE: &str = "EIGENTIME_CRIU";
 
-/// What it says where the kernel does not tell which memory changes.
+/// Its message if the kernel does not track memory changes.
 const NO_TRACKING: &str = "Dirty tracking is OFF";
 
 /// The command, of a version that is known to work.
@@ -29,11 +29,11 @@ pub struct Criu {
 }
 
 impl Criu {
-    /// The one at `path`, else the one that the environment names.
+    /// Finds the command at `path`, or else the one that the environment names.
     ///
     /// # Errors
     ///
-    /// If it is not there, or too old.
+    /// If it does not exist, or is too old.
     pub fn find(path: Option<&Path>) -> Result<Self, Error> {
         let named = path.map(Path::to_owned).or_else(|| std::env::var_os(VARIABLE).map(Into::into));
         let (path, looked) = match named {
@@ -54,7 +54,8 @@ impl Criu {
         }
     }
 
-    /// Does the kernel tell it which memory has changed since it looked last? If it cannot find that out: why.
+    /// Whether the kernel tells it which memory has changed since the last dump. The inner error
+    /// says why it cannot find that out.
     pub fn tracks_memory(&self) -> io::Result<Result<bool, String>> {
         let told = Command::new(&self.path)
             .args(["check", "--feature", "mem_dirty_track"])
@@ -81,8 +82,7 @@ impl Criu {
             .spawn()
     }
 
-    /// The directories in which commands are looked for, with that of this one first, for whoever starts
-    /// the command `criu`.
+    /// The value of PATH with this command's directory first, for programs that start `criu`.
     pub fn first_in_path(&self) -> OsString {
         let own = self.path.parent().filter(|own| own.is_absolute()).map(Path::to_owned);
         let others = std::env::var_os("PATH").unwrap_or_default();
@@ -91,12 +91,12 @@ impl Criu {
     }
 }
 
-/// Waits for its end; why it has failed, if it has.
+/// Waits for its end; the inner error is the reason if it has failed.
 pub fn outcome(mut child: Child, log: &Path) -> io::Result<Result<(), String>> {
     let status = child.wait()?;
     let path = log.with_extension("stderr");
     let said = fs::read(&path).unwrap_or_default();
-    // It is of no use any more.
+    // It is not needed any more.
     let _ = fs::remove_file(&path);
     if status.success() {
         return Ok(Ok(()));
@@ -106,25 +106,25 @@ pub fn outcome(mut child: Child, log: &Path) -> io::Result<Result<(), String>> {
     Ok(Err(reason(&String::from_utf8_lossy(&log)).unwrap_or_else(|| unknown(&said, status))))
 }
 
-/// What can be told where it gives no reason.
+/// The message if it gives no reason.
 fn unknown(said: &str, status: ExitStatus) -> String {
     format!("it says '{said}' ({status})")
 }
 
-/// What to do about what the kernel lacks.
+/// What to do about features that the kernel lacks.
 const LACKING: [(&str, &str); 3] = [
     ("Effective capability", "checkpoints are made and restored by root"),
     ("nftables", "the kernel needs the module nf_tables (modprobe nf_tables)"),
     ("tcp_repair", "the loopback device has to be up (ip link set lo up)"),
 ];
 
-/// What the first part that a reason of CRIU's has stands for, by these or by what the kernel lacks.
+/// The meaning of the first of these parts, or of `LACKING`, in a reason of CRIU's.
 pub fn known<'a>(reason: &str, parts: &[(&str, &'a str)]) -> Option<&'a str> {
     let mut all = parts.iter().chain(&LACKING);
     all.find(|(part, _)| reason.contains(part)).map(|(_, meaning)| *meaning)
 }
 
-/// A directory for a log that outlasts a failure.
+/// Makes a directory for a log that outlasts a failure.
 pub fn place_for_log() -> Result<PathBuf, Error> {
     let template = std::env::temp_dir().join("eigentime-criu-XXXXXX");
     let made = mkdtemp(&template);

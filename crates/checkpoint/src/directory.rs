@@ -1,5 +1,5 @@
-//! A checkpoint as a directory: a manifest, which tells of the clocks and has a checksum of every other
-//! file, and what CRIU has written.
+//! A checkpoint as a directory: CRIU's images, and a manifest with the clocks and a checksum of
+//! every other file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,33 +17,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, filters, masks, processor, seals, timers};
 
-/// What says that a directory is one of ours.
+/// The mark of our directories.
 const FORMAT: &str = "eigentime checkpoint";
 
 /// The version of the layout.
 const VERSION: u64 = 2;
 
-/// How the parts of a checkpoint are called.
+/// The names of the parts of a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     manifest: &'static str,
-    /// Where CRIU's images are.
+    /// The directory of CRIU's images.
     pub images: &'static str,
 }
 
-/// Those of one that we have made.
+/// The parts of a checkpoint that we have made.
 pub const OWN: Parts = Parts { manifest: "manifest.json", images: "images" };
 
-/// Those of a directory for images that a container's runtime has made.
+/// The parts of an image directory that a container's runtime has made.
 pub const RUNTIME: Parts = Parts { manifest: "eigentime.json", images: "" };
 
 impl Parts {
-    /// Is there a manifest?
+    /// Whether there is a manifest.
     pub fn are_in(self, directory: &Path) -> bool {
         directory.join(self.manifest).exists()
     }
 
-    /// The checksum of the manifest, as `sha256sum` writes and reads it.
+    /// The checksum of the manifest, in the format of `sha256sum`.
     fn sum(self, text: &[u8]) -> String {
         format!("{}  {}\n", in_hex(&digest(&SHA256, text)), self.manifest)
     }
@@ -52,7 +52,7 @@ impl Parts {
         directory.join(self.manifest).with_extension("sha256")
     }
 
-    /// Removes that of an earlier checkpoint.
+    /// Removes the manifest of an earlier checkpoint.
     pub fn forget(self, directory: &Path) -> Result<(), Error> {
         for path in [directory.join(self.manifest), self.sum_in(directory)] {
             match fs::remove_file(&path) {
@@ -66,11 +66,11 @@ impl Parts {
     }
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed when dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// Leaves it there after all.
+    /// Keeps the directory after all.
     pub fn keep(self) {
         mem::forget(self);
     }
@@ -78,15 +78,16 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left takes some bytes.
+        // A leftover takes only a few bytes.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Links to all images but these, from another directory, by the way that leads there from it. Copied are those in which
-/// restored processes are to find something else: seccomp filters, without those that they get anew; the seals of files
-/// in memory, if this kernel knows fewer than that on which they were written; and the signals that threads block, and
-/// their timers. Returns what they are to get later.
+/// Links to all images except these from another directory; `way` is the path from there to the
+/// images. Images in which restored processes must find something else are copied: seccomp filters,
+/// without those that they get again; the seals of memory files, if this kernel knows fewer than
+/// the one that wrote them; and the signals that threads block, and their timers. Returns what they
+/// get later.
 pub fn link_images(
     images: &Path,
     way: &Path,
@@ -121,7 +122,7 @@ pub fn link_images(
     Ok(withheld)
 }
 
-/// The image of a thread without what it is to get later; None if it is not understood.
+/// The image of a thread without what it gets later; `None` if it is not understood.
 fn withhold(image: &[u8], thread: i32, moved: &Moved, withheld: &mut Withheld) -> Option<Vec<u8>> {
     let (image, is_unblocked) = masks::blocking(image)?;
     let process = moved.processes().iter().find(|process| process.number == thread);
@@ -135,14 +136,14 @@ fn withhold(image: &[u8], thread: i32, moved: &Moved, withheld: &mut Withheld) -
     Some(image)
 }
 
-/// What a checkpoint is, beside what CRIU has written.
+/// The description of a checkpoint besides CRIU's images.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     format: String,
     version: u64,
     /// The version of eigentime that made it.
     eigentime: String,
-    /// What the processor could execute.
+    /// The instructions of the processor.
     #[serde(default)]
     pub instructions: BTreeSet<String>,
     /// How it was made.
@@ -166,9 +167,9 @@ pub struct Made {
     /// The container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
-    /// The process that is the parent of all.
+    /// The root of the process tree.
     pub root: i32,
-    /// Was it in a session whose leader is outside of the checkpoint?
+    /// Whether it was in a session whose leader is outside the checkpoint.
     pub shell_job: bool,
 }
 
@@ -197,7 +198,7 @@ impl Sum {
     }
 }
 
-/// Writes a file that is whole, or not there.
+/// Writes a file atomically: it is complete, or does not exist.
 fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
     let draft = path.with_extension("draft");
     let written = File::create(&draft).and_then(|mut file| {
@@ -212,7 +213,7 @@ fn in_hex(digest: &Digest) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The checksums of these files of a directory, each by a thread of its own.
+/// The checksums of these files of a directory, each computed in its own thread.
 fn sums<'a>(
     directory: &Path,
     files: impl Iterator<Item = &'a PathBuf>,
@@ -229,7 +230,8 @@ fn sums<'a>(
 }
 
 impl Manifest {
-    /// Makes a checkpoint of a directory to which CRIU has written, also what these directories in it have.
+    /// Makes a checkpoint from a directory to which CRIU has written, including these
+    /// subdirectories.
     pub fn write(
         directory: &Path,
         parts: Parts,
@@ -259,14 +261,14 @@ impl Manifest {
         write_whole(&path, &text)
     }
 
-    /// Reads that of a checkpoint, all of which is there and as it was written.
+    /// Reads the manifest of a checkpoint, and checks that every file exists and is unchanged.
     pub fn read(directory: &Path, parts: Parts) -> Result<Self, Error> {
         let name = parts.manifest;
         let damaged = |reason: String| Error::Damaged { path: directory.to_owned(), reason };
         let path = directory.join(name);
         let text = fs::read(&path).map_err(|error| damaged(format!("{name}: {error}")))?;
         let malformed = |error: serde_json::Error| damaged(format!("{name}: {error}"));
-        /// What every version has.
+        /// The part that every version has.
         #[derive(Deserialize)]
         struct Head {
             format: String,

@@ -1,9 +1,10 @@
 //! Makes a checkpoint.
 //!
-//! While the supervisor of the timeline rests, CRIU stops the processes and writes them down. Before it
-//! ends them, it runs a script, which is this command once more: it looks at the stopped processes, writes
-//! the manifest and gives the directory its name. If that fails, or is killed, CRIU lets the processes go
-//! on, and there is no checkpoint. If they are to go on in any case, the script only looks at them.
+//! While the supervisor of the timeline rests, CRIU stops the processes and dumps them. Before it
+//! ends them, it runs a script, which is this command again: it examines the stopped processes,
+//! writes the manifest and gives the directory its name. If that fails, or is killed, CRIU resumes
+//! the processes, and there is no checkpoint. If they resume in any case, the script only examines
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,29 +31,29 @@ use crate::subject::Subject;
 use crate::timers;
 
 const SCRIPT: &str = "script";
-/// What it leaves there if the processes go on.
+/// The file that the script writes there if the processes resume.
 const STOOD: &str = "stood.json";
 
-/// A checkpoint that was made.
+/// A new checkpoint.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dumped {
     /// The first process.
     pub pid: i32,
     /// The timeline.
     pub timeline: Option<String>,
-    /// Where it is.
+    /// Its directory.
     pub directory: PathBuf,
     /// How long it took.
     pub took_ns: u64,
-    /// For how long they were stopped each time after which they went on.
+    /// How long the processes were stopped each time before they resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stopped_ns: Vec<u64>,
-    /// What the user should know.
+    /// Notes for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What the script has to know.
+/// The data for the script.
 #[derive(Serialize, Deserialize)]
 pub struct Draft {
     pub made: Made,
@@ -60,19 +61,19 @@ pub struct Draft {
     pub becomes: Becomes,
 }
 
-/// What becomes of what CRIU has written.
+/// What happens to CRIU's images.
 #[derive(Serialize, Deserialize)]
 pub enum Becomes {
-    /// The directory of the draft gets a name.
+    /// The draft's directory is renamed.
     Directory {
-        /// That name.
+        /// The new name.
         path: PathBuf,
         /// Where in it CRIU has written before.
         earlier: Vec<PathBuf>,
     },
-    /// The same later, since the processes go on.
+    /// The same, but later, since the processes resume.
     Later,
-    /// A container's runtime has written to this directory, and the manifest is put beside it.
+    /// A container's runtime has written to this directory, and the manifest is put there as well.
     Images(PathBuf),
 }
 
@@ -80,11 +81,11 @@ pub enum Becomes {
 ///
 /// # Errors
 ///
-/// If it cannot be made; the processes go on then.
+/// If it cannot be made; the processes then resume.
 pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     let Dumping { of, directory, leave_running, pre_dump, criu, calls, .. } = *dumping;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
-    // Without a slash at the end.
+    // Without a trailing slash.
     let directory: PathBuf = directory.components().collect();
     if directory.exists() {
         return Err(Error::Exists(directory));
@@ -147,20 +148,20 @@ fn remove_timeline(name: &eigentime_supervisor::registry::Name) {
     let Ok(registries) = Registry::all() else { return };
     let Ok((registry, name)) = client::timeline_of(&registries, name) else { return };
     let empty = Wait { empty: true, timeout: Some(Span(Nanos::from_secs(2))), ..Wait::default() };
-    // If it has members still, it is not removed; if it has ended, it need not be.
+    // If it still has members, it is not removed; if it has ended, it need not be.
     let _ = client::wait(registry, &name, &empty);
     let _ = client::call::<serde_json::Value>(registry, &name, Method::Remove { force: false });
 }
 
 impl Draft {
-    /// Puts what the script needs into the directory; the script.
+    /// Writes the script and its data to the directory; returns the script.
     pub fn write(&self, directory: &Path, calls: &Calls) -> Result<PathBuf, Error> {
         write(&directory.join(DRAFT), self)?;
         calls.write(&Task::Complete, directory)
     }
 }
 
-/// Writes what another process of this command reads.
+/// Writes data for another process of this command.
 fn write(path: &Path, data: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_vec(data).expect("it is plain data");
     fs::write(path, text).map_err(Error::file("write", path))
@@ -171,16 +172,16 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     serde_json::from_slice(&text).map_err(|error| Error::Subject(error.to_string()))
 }
 
-/// Makes a checkpoint of a directory to which CRIU has written all, and which is called by it while the
-/// processes are stopped.
+/// Makes a checkpoint from a directory to which CRIU has written everything. CRIU calls this while
+/// the processes are stopped.
 ///
 /// # Errors
 ///
-/// If it cannot be made; CRIU lets the processes go on then.
+/// If it cannot be made; CRIU then resumes the processes.
 pub fn complete(partial: &Path) -> Result<(), Error> {
     let completed = complete_draft(partial);
     if let Err(error) = &completed {
-        // Whoever has started CRIU tells it.
+        // The process that started CRIU reports it.
         let _ = fs::write(partial.join(REFUSAL), error.to_string());
     }
     completed
@@ -191,7 +192,7 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let own = partial.join(OWN.images);
     let (images, log) = match &becomes {
         Becomes::Directory { .. } | Becomes::Later => (&own, own.join(LOG)),
-        // It is where CRIU works, and its script.
+        // CRIU's working directory, with its script.
         Becomes::Images(images) => (images, PathBuf::from(LOG)),
     };
     let text = fs::read(&log).map_err(Error::file("read", &log))?;
@@ -203,7 +204,7 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     let root = root_of_script()?;
     let written = |thread: i32| {
         let image = fs::read(images.join(format!("core-{thread}.img"))).unwrap_or_default();
-        // Of one that cannot be read nothing is known to be missing.
+        // If an image cannot be read, nothing is known to be missing.
         timers::queued(&image).unwrap_or(u64::MAX)
     };
     let moved = look_at(root, &moments, resting, written)?;
@@ -215,7 +216,7 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
     }
 }
 
-/// The image that tells what clocks CRIU has seen.
+/// The image with the clocks that CRIU saw.
 fn clocks_in(images: &Path) -> Result<Vec<u8>, Error> {
     let entries = fs::read_dir(images).map_err(Error::file("read", images))?;
     let mut names = entries.flatten().map(|entry| entry.file_name());
@@ -224,7 +225,7 @@ fn clocks_in(images: &Path) -> Result<Vec<u8>, Error> {
     fs::read(&path).map_err(Error::file("read", &path))
 }
 
-/// Makes a checkpoint of processes that go on.
+/// Makes a checkpoint of processes that resume.
 fn finish(partial: &Path, directory: &Path, earlier: &[PathBuf]) -> Result<(), Error> {
     let path = partial.join(STOOD);
     let (made, moved) = read(&path)?;

@@ -1,5 +1,5 @@
-//! Containers, which only their engine or their runtime can write down: it knows their mounts, their control group and
-//! their network.
+//! Containers that only their engine or runtime can dump: it knows their mounts, control group and
+//! network.
 
 use std::env;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::Error;
 /// An engine that can be asked.
 struct Engine {
     program: &'static str,
-    /// What is there where it runs, or the variable that says where else it does. It is not asked otherwise: some make
-    /// directories when they are.
+    /// A path that exists where it runs, or the variable that says where else it runs. Otherwise it
+    /// is not asked: some engines create directories when asked.
     runs: (&'static str, &'static str),
-    /// The words that, with a container behind them, fail where it has none of that name.
+    /// The words that, followed by a container, fail if the engine has none of that name.
     ask: &'static [&'static str],
-    /// The command that writes container `C` down, to directory `D` or as `N`.
+    /// The command that dumps container `C`, to directory `D` or as `N`.
     write: &'static str,
 }
 
@@ -63,13 +63,13 @@ impl Engine {
     }
 }
 
-/// Says how a container is written that an engine knows by this name, if any does.
+/// Explains how to dump a container that an engine knows by this name, if any does.
 pub fn refusal_of(name: &str, directory: &Path) -> Option<Error> {
     let engine = ENGINES.iter().chain([&RUNC]).find(|engine| engine.has(name))?;
     Some(refusal(engine.program, name, engine.write, directory))
 }
 
-/// Says how one is written that lives by a timeline.
+/// Explains how to dump one that is in a timeline.
 pub fn refusal_of_member(container: &Container, directory: &Path) -> Error {
     let Container { id, root, name, .. } = container;
     if let Some(engine) = ENGINES.iter().find(|engine| engine.has(id)) {

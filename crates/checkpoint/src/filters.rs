@@ -1,6 +1,7 @@
-//! The seccomp filters that CRIU has written. Restored processes get that of their timeline anew, so that the former
-//! one is replaced by one that allows everything: otherwise each restore would add another to it, and each call of the
-//! program pass all of them, until the kernel takes no more.
+//! The seccomp filters that CRIU has written. Restored processes get their timeline's filter again,
+//! so the former one is replaced by one that allows everything: otherwise each restore would add
+//! another filter, and each call of the program would pass through all of them, until the kernel
+//! accepts no more.
 
 use crate::image::{Changed, Field, HEAD, with_fields, with_messages, within};
 
@@ -14,7 +15,7 @@ const PROGRAM: u64 = 1;
 /// A program that allows everything: `BPF_RET | BPF_K`, SECCOMP_RET_ALLOW.
 const ALLOWING: [u8; 8] = [0x06, 0, 0, 0, 0, 0, 0xff, 0x7f];
 
-/// The image with other programs for those of which this is true; None if it is not understood.
+/// Replaces the programs for which `is_ours` is true; `None` if the image is not understood.
 pub fn without(image: &[u8], is_ours: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let mut program = |number, field: Field<'_>| {
         let is_replaced = number == PROGRAM && matches!(field, Field::Bytes(it) if is_ours(it));
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
     use crate::image::written;
 
-    /// An image with filters of these programs, each on the one before.
+    /// An image with filters of these programs, each stacked on the previous one.
     fn image(programs: &[&[u8]]) -> Vec<u8> {
         let filters = programs.iter().enumerate().map(|(number, program)| {
             let filter = [written::bytes(PROGRAM, program), written::number(2, number as u64)];

@@ -1,8 +1,8 @@
 //! Processes that CRIU has restored, and that are stopped until they have their clocks.
 //!
-//! Once they are there, CRIU runs a script, which tells whoever restores them and waits for its word. If
-//! that fails, or is killed, they are ended: not one instruction of theirs has been executed. They go on
-//! when the script has ended well, by one request to their supervisor.
+//! Once they exist, CRIU runs a script, which notifies the restoring process and waits for its
+//! reply. If that fails, or is killed, they are ended: they have not executed a single instruction.
+//! They resume once the script has succeeded, by one request to their supervisor.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -25,17 +25,17 @@ use crate::script::{Calls, Task};
 
 const SOCKET: &str = "socket";
 
-/// Says that the processes have their clocks and are not to be ended, and says it back.
+/// Says that the processes have their clocks and must not be ended; the script echoes it.
 const KEEP: u8 = 1;
 
-/// Where it is told that processes have been restored.
+/// Waits for the notification that processes have been restored.
 pub struct Hold {
     listener: UnixListener,
-    /// What CRIU is to run.
+    /// The script for CRIU.
     pub script: PathBuf,
 }
 
-/// Processes that are stopped; they are ended if this is dropped.
+/// Processes that are stopped; they are ended when this is dropped.
 pub struct Held {
     /// The first of them.
     root: i32,
@@ -50,7 +50,7 @@ impl Hold {
         Ok(Self { listener, script: calls.write(&Task::Hold, directory)? })
     }
 
-    /// Waits until they are there, or this process has ended, which is or starts CRIU.
+    /// Waits until they exist, or this process, which is or starts CRIU, has ended.
     pub fn wait(&self, starter: &Child) -> Result<Option<Held>, Error> {
         let failed = |error: std::io::Error| Error::file("wait for", Path::new("criu"))(error);
         let pidfd = Pidfd::open(Pid::from_raw(starter.id().cast_signed()));
@@ -75,7 +75,7 @@ impl Hold {
 }
 
 impl Held {
-    /// Brings them into a timeline that is made for them, by which they go on, and gives them what was
+    /// Brings them into a timeline created for them, in which they resume, and gives them what was
     /// withheld. They are ended if that fails.
     pub fn bring_into(
         self,
@@ -96,7 +96,7 @@ impl Held {
         restored
     }
 
-    /// Waits until nothing but their supervisor can end them.
+    /// Waits until only their supervisor can end them.
     fn end_script(mut self) -> Result<(), Error> {
         let mut said = Vec::new();
         let told = self.holder.write_all(&[KEEP]);
@@ -109,7 +109,8 @@ impl Held {
     }
 }
 
-/// Holds processes that CRIU has restored, and ends them if nobody lets them go. CRIU's script calls this.
+/// Holds processes that CRIU has restored, and ends them unless told to keep them. CRIU's script
+/// calls this.
 ///
 /// # Errors
 ///
@@ -121,11 +122,11 @@ pub fn hold(directory: &Path) -> Result<(), Error> {
         restorer.write_all(&root.to_ne_bytes())?;
         let mut word = [0];
         restorer.read_exact(&mut word)?;
-        // Whoever restores them goes on once this process has ended, which closes the socket.
+        // The restoring process continues once this process has ended, which closes the socket.
         restorer.write_all(&word).map(|()| (word == [KEEP]).then_some(restorer))
     };
     let told = wait();
-    // CRIU has read all of it, and whoever was to remove it may have been killed.
+    // CRIU has read all of it, and the process that should remove it may have been killed.
     let _ = fs::remove_dir_all(directory);
     match told {
         Ok(Some(restorer)) => {

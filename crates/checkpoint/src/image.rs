@@ -1,24 +1,25 @@
-//! Images that CRIU has written: what they consist of, and how a part of one is changed.
+//! Images that CRIU has written: their structure, and how to change a part of one.
 //!
-//! Two words tell what an image is. Messages of protobuf follow, each behind its length.
+//! Two words identify the kind of an image. Protobuf messages follow, each prefixed with its
+//! length.
 
 use eigentime_timeline::{HostInstant, Timespec};
 
-/// Before the first message.
+/// The size of the part before the first message.
 pub const HEAD: usize = 8;
 
-/// Fields of a thread: what only the first of a process has, and what each has.
+/// Fields of a thread: one for what only the first of a process has, and one for what each has.
 pub const PROCESS: u64 = 3;
 pub const THREAD: u64 = 5;
 
-/// What a field of a message has, of the kinds that are met.
+/// The value of a message's field, of the kinds that occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// A field that stays as it is, or another of its kind.
+/// A field that stays unchanged, or a new value of the same kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     Same,
@@ -26,10 +27,10 @@ pub enum Changed {
     Bytes(Vec<u8>),
 }
 
-/// What becomes of the field of this number; None if it is not understood.
+/// Changes the field of this number; `None` if it is not understood.
 type Change<'a> = &'a mut dyn FnMut(u64, Field<'_>) -> Option<Changed>;
 
-/// An image each of whose messages is what this makes of it; None if it is not understood.
+/// Changes each message of an image; `None` if it is not understood.
 pub fn with_messages(
     image: &[u8],
     mut change: impl FnMut(&[u8]) -> Option<Vec<u8>>,
@@ -48,9 +49,9 @@ pub fn with_messages(
     Some(made)
 }
 
-/// A message with its fields changed.
+/// Changes the fields of a message.
 pub fn with_fields(mut message: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
-    /// The kinds of fields: a number, and bytes behind their length.
+    /// The kinds of fields: a number, and length-prefixed bytes.
     const NUMBER: u64 = 0;
     const BYTES: u64 = 2;
     let mut made = Vec::new();
@@ -84,7 +85,7 @@ pub fn with_fields(mut message: &[u8], change: Change<'_>) -> Option<Vec<u8>> {
     Some(made)
 }
 
-/// A message of which a part is changed.
+/// Changes a part of a message.
 pub fn within(
     message: &[u8],
     part: u64,
@@ -96,7 +97,8 @@ pub fn within(
     })
 }
 
-/// Looks for the numbers of the first fields of a message, from field 1 on; None if it is not understood.
+/// Finds the numbers in the first fields of a message, starting with field 1; `None` if it is not
+/// understood.
 pub fn numbers(message: &[u8], found: &mut [u64]) -> Option<()> {
     with_fields(message, &mut |number, field| {
         let place = usize::try_from(number).ok()?.checked_sub(1)?;
@@ -108,7 +110,7 @@ pub fn numbers(message: &[u8], found: &mut [u64]) -> Option<()> {
     .map(drop)
 }
 
-/// What CLOCK_MONOTONIC showed to CRIU, by the image of a time namespace.
+/// The reading of CLOCK_MONOTONIC in CRIU, from the image of a time namespace.
 pub fn clock(image: &[u8]) -> Option<HostInstant> {
     const MONOTONIC: u64 = 1;
     let mut words = [0; 2];
@@ -148,7 +150,7 @@ fn put_number(message: &mut Vec<u8>, mut number: u64) {
 pub mod written {
     use super::{HEAD, put_number};
 
-    /// One of these messages.
+    /// An image of these messages.
     pub fn image(messages: &[Vec<u8>]) -> Vec<u8> {
         let mut image = vec![0x19; HEAD];
         for message in messages {
@@ -158,7 +160,7 @@ pub mod written {
         image
     }
 
-    /// A field that is a number.
+    /// A number field.
     pub fn number(field: u64, number: u64) -> Vec<u8> {
         let mut written = Vec::new();
         put_number(&mut written, field << 3);
@@ -166,7 +168,7 @@ pub mod written {
         written
     }
 
-    /// A field that is bytes.
+    /// A bytes field.
     pub fn bytes(field: u64, bytes: &[u8]) -> Vec<u8> {
         let mut written = Vec::new();
         put_number(&mut written, field << 3 | 2);

@@ -1,21 +1,22 @@
-//! Checkpoints of programs, with their clocks: CRIU dumps and restores the processes, the supervisor
-//! crate tells of their time and brings them back into a timeline, and this crate puts both together.
+//! Checkpoints of programs, with their clocks: CRIU dumps and restores the processes, the
+//! supervisor crate handles their time and brings them back into a timeline, and this crate
+//! combines both.
 //!
-//! A checkpoint is a directory (`directory`). It is whole or it is not there: where CRIU is to end the
-//! processes, it gets its name while they are still stopped.
+//! A checkpoint is a directory (`directory`). It is complete or does not exist: if CRIU ends the
+//! processes, the directory gets its name while they are still stopped.
 //!
 //! - `arch`: what differs between architectures.
 //! - `criu`: the command.
-//! - `directory`: what a checkpoint consists of.
-//! - `engines`: containers that only their engine can write.
-//! - `image`: what an image of CRIU's consists of; `filters`, `masks`, `seals`: what is changed in one before it is
-//!   restored.
-//! - `subject`: the processes that a checkpoint is made of.
+//! - `directory`: the parts of a checkpoint.
+//! - `engines`: containers that only their engine can dump.
+//! - `image`: the structure of CRIU's images; `filters`, `masks`, `seals`: what is changed in one
+//!   before it is restored.
+//! - `subject`: the processes of a checkpoint.
 //! - `dump`, `restore`: there and back.
-//! - `passes`: the runs of CRIU that a dump takes.
-//! - `processor`: what programs may have found that another processor lacks.
+//! - `passes`: the runs of CRIU for a dump.
+//! - `processor`: features that programs may have detected and another processor lacks.
 //! - `script`: what CRIU calls while the processes are stopped.
-//! - `hold`: processes that were restored, until they have their clocks.
+//! - `hold`: restored processes, until they have their clocks.
 //! - `container`: what is done around a container's runtime, which starts CRIU itself.
 
 mod arch;
@@ -102,14 +103,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err` on something that is done to a file.
+    /// Wraps an I/O error on a file, for `map_err`.
     fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::File { action, path, cause }
     }
 }
 
-/// What something follows, if it is there.
+/// The help as a prefix of further text, or nothing if it is empty.
 fn before_more(help: &str) -> String {
     if help.is_empty() { String::new() } else { format!("{help}; ") }
 }

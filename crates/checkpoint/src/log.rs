@@ -1,12 +1,12 @@
-//! What CRIU's log tells.
+//! Information from CRIU's log.
 
 use std::time::Duration;
 
 use eigentime_supervisor::Moments;
 use eigentime_timeline::{HostInstant, Nanos};
 
-/// When CRIU has done what the log of a dump tells, if it has then `looked` at the clock: no line tells of
-/// that, but one does just before it.
+/// The times of the steps in the log of a dump, if CRIU read the clock at `looked`: no line reports
+/// that, but one comes just before it.
 pub fn moments(log: &str, looked: HostInstant) -> Option<Moments> {
     let (_, end) = log.rsplit_once("Dumping pstree ")?;
     let just_before = match end.lines().rfind(|line| line.contains("Dump TIME namespace ")) {
@@ -17,7 +17,7 @@ pub fn moments(log: &str, looked: HostInstant) -> Option<Moments> {
     let nanos = |span: Duration| Nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX));
     let at = |line: &str| Some(looked.after(nanos(when(line)?).minus(nanos(just_before))));
     let read = log.lines().filter_map(|line| {
-        // Its timers are what is read last before that.
+        // The timers of a process are the last thing read before that.
         let (_, process) = line.split_once("Dumping core (pid: ")?;
         Some((process.strip_suffix(')')?.parse().ok()?, at(line)?))
     });
@@ -25,32 +25,33 @@ pub fn moments(log: &str, looked: HostInstant) -> Option<Moments> {
         let (_, process) = line.split_once(SEIZED)?;
         process.strip_suffix(", state 3")?.parse().ok()
     });
-    // It says so before it waits for the last of them, which runs until then.
+    // It logs that before it waits for the last of them, which runs until then.
     let begins = [SEIZED, SEIZING].into_iter().filter_map(|text| log.rfind(text)).max()?;
     let stopped = log[begins..].lines().skip(1).find_map(at)?;
     Some(Moments { stopped, read: read.collect(), halted: halted.collect() })
 }
 
-/// For how long the first process that CRIU has stopped was stopped, where it has let all go on.
+/// How long the first process that CRIU stopped was stopped, if CRIU resumed all of them.
 pub fn stood_for(log: &str) -> Option<Duration> {
     let first = log.lines().find(|line| line.contains(SEIZED));
     let last = log.lines().rfind(|line| line.contains("Unfreezing tasks"));
     when(last?)?.checked_sub(when(first?)?)
 }
 
-/// A process is about to stop, and another thread of one.
+/// A process, or another thread of one, is about to stop.
 const SEIZED: &str = "Seized task ";
 const SEIZING: &str = "Seizing ";
 
-/// The moment that a line of a log tells.
+/// The time of a log line.
 fn when(line: &str) -> Option<Duration> {
     let (seconds, _) = line.strip_prefix('(')?.split_once(')')?;
     seconds.parse().ok().map(Duration::from_secs_f64)
 }
 
-/// The error in a log that matters: that the kernel lacks something without which CRIU does nothing, else the first.
+/// The relevant error in a log: that the kernel lacks something without which CRIU does nothing, or
+/// else the first.
 pub fn reason(log: &str) -> Option<String> {
-    // It goes on without these.
+    // CRIU continues without these.
     const HARMLESS: [&str; 7] = [
         "rlimit: Can't setup",
         "Can't keep kdat cache",

@@ -1,24 +1,26 @@
 //! The signals that threads block, as CRIU has written them.
 //!
-//! A restored process goes on until it meets the SIGSTOP that CRIU has sent to it. Its children may have
-//! stopped before, which SIGCHLD tells it: and the kernel delivers that first. So threads block SIGCHLD
-//! until they are brought into their timeline.
+//! A restored process runs until it meets the SIGSTOP that CRIU has sent to it. Its children may
+//! have stopped before, and the kernel delivers the resulting SIGCHLD first. So threads block
+//! SIGCHLD until they are brought into their timeline.
 
 use nix::libc;
 
 use crate::image::{Changed, Field, PROCESS, THREAD, with_fields, with_messages};
 
-/// The signals that a thread blocks, in these parts. The second counts, if it is there.
+/// The fields of a thread's blocked signals, in these parts. The second takes precedence if
+/// present.
 const BLOCKED: [(u64, u64); 2] = [(PROCESS, 5), (THREAD, 6)];
 
 const CHILD: u64 = 1 << (libc::SIGCHLD - 1);
 
-/// Of which thread an image is, by its name.
+/// The thread of an image, from its name.
 pub fn thread_of(image: &str) -> Option<i32> {
     image.strip_prefix("core-")?.strip_suffix(".img")?.parse().ok()
 }
 
-/// The image of a thread that blocks SIGCHLD, and whether it did not; None if it is not understood.
+/// The image of a thread with SIGCHLD blocked, and whether it was unblocked; `None` if it is not
+/// understood.
 pub fn blocking(image: &[u8]) -> Option<(Vec<u8>, bool)> {
     let mut is_unblocked = None;
     let made = with_messages(image, |thread| {
@@ -46,7 +48,7 @@ mod tests {
     use super::*;
     use crate::image::written;
 
-    /// The image of a thread that blocks these, as its process and as itself.
+    /// The image of a thread that blocks these, in its process part and in its own.
     fn image(process: Option<u64>, thread: Option<u64>) -> Vec<u8> {
         let mut message = written::number(1, 1);
         for (part, number, blocked) in [(PROCESS, 5, process), (THREAD, 6, thread)] {

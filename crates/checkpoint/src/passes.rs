@@ -1,5 +1,5 @@
-//! The runs of CRIU that a dump takes: some that write the memory while the processes go on, as far as it has
-//! changed, and the last, which writes everything.
+//! The runs of CRIU for a dump: some write the changed memory while the processes run, and the last
+//! writes everything.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,30 +16,30 @@ use crate::script::Calls;
 use crate::subject::{Of, Subject};
 use crate::{Criu, Error};
 
-/// How often the memory is written beforehand at most.
+/// The maximum number of memory pre-dumps.
 const MOST: usize = 3;
 
 /// How a checkpoint is made.
 pub struct Dumping<'a> {
-    /// Of what.
+    /// The processes to dump.
     pub of: &'a Of,
-    /// The directory that it becomes.
+    /// The final directory.
     pub directory: &'a Path,
-    /// Do the processes go on afterwards?
+    /// Whether the processes resume afterwards.
     pub leave_running: bool,
-    /// Is their memory written before they are stopped, as far as can be?
+    /// Whether their memory is written before they are stopped, as far as possible.
     pub pre_dump: bool,
-    /// By which command.
+    /// The CRIU command.
     pub criu: &'a Criu,
     /// More arguments for it.
     pub arguments: &'a [OsString],
-    /// How this command calls itself.
+    /// The command lines with which this command calls itself.
     pub calls: &'a Calls,
 }
 
-/// CRIU's log, also where a container's runtime starts CRIU.
+/// CRIU's log, also if a container's runtime starts CRIU.
 pub const LOG: &str = "dump.log";
-/// Why the script has failed.
+/// The script's reason for a failure.
 pub const REFUSAL: &str = "refusal";
 
 /// The runs that have been made.
@@ -50,11 +50,11 @@ pub struct Passes<'a> {
     partial: &'a Path,
     /// Options of all runs.
     options: Vec<&'static OsStr>,
-    /// Where those have written that came before the last, each in that directory.
+    /// The directories of the runs before the last.
     pub earlier: Vec<PathBuf>,
-    /// For how long the processes were stopped in each after which they went on.
+    /// How long the processes were stopped in each run after which they resumed.
     pub stopped: Vec<Duration>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -71,7 +71,8 @@ impl<'a> Passes<'a> {
         Self { dumping, subject, partial, options, earlier, stopped, notes }
     }
 
-    /// Writes the memory while the processes go on, until what changes meanwhile does not become less.
+    /// Writes the memory while the processes run, until the amount that changes meanwhile no longer
+    /// decreases.
     pub fn pre_dump(&mut self) -> Result<(), Error> {
         let tracks = self.dumping.criu.tracks_memory();
         let why_not = match tracks.map_err(Error::file("run", Path::new("criu")))? {
@@ -96,7 +97,7 @@ impl<'a> Passes<'a> {
             drop(rest);
             let written = pages_in(&self.partial.join(&place));
             self.earlier.push(place);
-            // Another one that has to write most of that again is of no use.
+            // Another run that has to write most of that again is useless.
             if written > last / 2 {
                 break;
             }
@@ -117,7 +118,7 @@ impl<'a> Passes<'a> {
         let images = self.partial.join(place);
         fs::create_dir_all(&images).map_err(Error::file("make", &images))?;
         let root = self.subject.root.to_string();
-        // The directory gets another name.
+        // The directory will be renamed.
         let former = self.earlier.last().map(|place| Path::new("..").join(place));
         let mut all = [verb, "-t", &root, "-D"].map(OsStr::new).to_vec();
         all.push(images.as_os_str());
@@ -133,7 +134,7 @@ impl<'a> Passes<'a> {
         let run = criu.start(&all, arguments, &log).and_then(|child| outcome(child, &log));
         match run.map_err(Error::file("run", Path::new("criu")))? {
             Err(reason) => Err(not_dumped(self.subject.root, reason, self.partial, &log)),
-            // Otherwise it is elsewhere by now.
+            // Otherwise it has been moved by now.
             Ok(()) if verb == "pre-dump" || leave_running => {
                 let log = fs::read_to_string(&log).map_err(Error::file("read", &log))?;
                 self.stopped.extend(stood_for(&log));
@@ -161,19 +162,19 @@ pub fn refusal(directory: &Path) -> Option<String> {
     fs::read_to_string(directory.join(REFUSAL)).ok()
 }
 
-/// What CRIU could not dump, with its log where it can be found.
+/// The error for what CRIU could not dump, with its log where the user can find it.
 pub fn not_dumped(pid: i32, reason: String, partial: &Path, log: &Path) -> Error {
     let reason = refusal(partial).unwrap_or(reason);
     let kept = match place_for_log() {
         Ok(place) => place.join(LOG),
         Err(error) => return error,
     };
-    // What cannot be copied is lost.
+    // If it cannot be copied, it is lost.
     let _ = fs::copy(log, &kept);
     Error::NotDumped { pid, help: help_with(&reason), reason, log: kept }
 }
 
-/// What to do about the reasons that are met most.
+/// What to do about the most frequent reasons.
 fn help_with(reason: &str) -> &'static str {
     const HELP: [(&str, &str); 5] = [
         (

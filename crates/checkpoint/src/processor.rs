@@ -1,15 +1,16 @@
-//! What the processor can execute. A program looks for it once, when it starts, and so do its libraries: CRIU restores
-//! it anywhere, and it ends where it comes to an instruction that is not there.
+//! The instructions of the processor. A program detects them once, when it starts, and so do its
+//! libraries: CRIU restores it on any processor, and it is killed when it reaches a missing
+//! instruction.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use crate::arch::{FLAGS, INSTRUCTIONS, PRIVILEGED, STATE};
 
-/// Where the kernel tells it.
+/// The kernel's list of them.
 const TOLD: &str = "/proc/cpuinfo";
 
-/// Those of this processor.
+/// The instructions of this processor.
 pub fn instructions() -> BTreeSet<String> {
     named_in(&fs::read_to_string(TOLD).unwrap_or_default())
 }
@@ -21,7 +22,7 @@ fn named_in(told: &str) -> BTreeSet<String> {
     names.filter(is_one).filter(|name| *name != PRIVILEGED).map(str::to_owned).collect()
 }
 
-/// What somebody should know who restores here what was written where these were there.
+/// Notes for restoring here what was dumped on a processor with these instructions.
 pub fn notes_on(there: &BTreeSet<String>) -> Vec<String> {
     notes(there, &instructions())
 }
@@ -30,7 +31,7 @@ fn notes(there: &BTreeSet<String>, here: &BTreeSet<String>) -> Vec<String> {
     let named = |names: Vec<&str>| (!names.is_empty()).then(|| names.join(", "));
     let missing = named(there.difference(here).map(String::as_str).collect());
     let more = here.difference(there).map(String::as_str).filter(|name| STATE.contains(name));
-    // A checkpoint of before that was written tells of none.
+    // Older checkpoints do not list any.
     let more = named(more.filter(|_| !there.is_empty()).collect());
     let missing = missing.map(|names| {
         format!(

@@ -1,7 +1,6 @@
 //! Restores a checkpoint.
 //!
-//! CRIU leaves the processes stopped: not one instruction of theirs is executed before they have their
-//! clocks.
+//! CRIU leaves the processes stopped: they execute no instruction before they have their clocks.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,33 +19,33 @@ use crate::{Criu, Error, processor};
 
 /// How a checkpoint is restored.
 pub struct Restoring<'a> {
-    /// Where it is.
+    /// Its directory.
     pub directory: &'a Path,
-    /// The timeline that is made for it; else one of the name that it had.
+    /// The timeline created for it; `None`: one of the former name.
     pub timeline: Option<&'a Name>,
-    /// By which clocks it goes on.
+    /// The clocks on which it resumes.
     pub clocked: Clocked,
-    /// By which command.
+    /// The CRIU command.
     pub criu: &'a Criu,
     /// More arguments for it.
     pub arguments: &'a [OsString],
-    /// How this command calls itself.
+    /// The command lines with which this command calls itself.
     pub calls: &'a Calls,
 }
 
-/// A checkpoint that was restored.
+/// A restored checkpoint.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restored {
     /// The first process.
     pub pid: i32,
     /// The timeline.
     pub timeline: String,
-    /// For how long its clocks are slewed.
+    /// How long its clocks are slewed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slewed_ns: Option<u64>,
     /// All processes.
     pub processes: Vec<Attached>,
-    /// What the user should know.
+    /// Notes for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -55,7 +54,7 @@ pub struct Restored {
 ///
 /// # Errors
 ///
-/// If it cannot be restored; then there is none of its processes.
+/// If it cannot be restored; then none of its processes exists.
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let Restoring { directory, timeline, clocked, criu, arguments, calls } = *restoring;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
@@ -89,7 +88,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     };
     let processes = held.bring_into(&name, &moved, &withheld, clocked, None);
     let slewed = moved.slews_for(&clocked);
-    // The processes are there, or have been ended, whatever it says.
+    // The processes exist, or have been ended, whatever CRIU's outcome is.
     outcome(child, &log).map_err(failed)?.ok();
     let processes = processes?;
     let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
@@ -97,7 +96,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes, notes })
 }
 
-/// What to do about the reasons that are met most.
+/// What to do about the most frequent reasons.
 fn help_with(reason: &str) -> &'static str {
     const HELP: [(&str, &str); 4] = [
         (

@@ -1,4 +1,4 @@
-//! The script that CRIU runs while the processes are stopped, which is the calling command once more.
+//! The script that CRIU runs while the processes are stopped, which is the calling command again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// How the calling command calls [`crate::complete`] and [`crate::hold`]: its arguments, to which the
-/// directory is added.
+/// The arguments with which the calling command calls [`crate::complete`] and [`crate::hold`]; the
+/// directory is appended.
 #[derive(Clone, Copy, Debug)]
 pub struct Calls {
     /// To complete a checkpoint.
@@ -18,14 +18,14 @@ pub struct Calls {
     pub hold: &'static [&'static str],
 }
 
-/// What a script does, at which moment.
+/// The tasks of a script, each at its own moment.
 pub enum Task {
     Complete,
     Hold,
 }
 
 impl Calls {
-    /// Puts the script into a directory.
+    /// Writes the script to a directory.
     pub fn write(&self, task: &Task, directory: &Path) -> Result<PathBuf, Error> {
         let command =
             std::env::current_exe().map_err(Error::file("find", Path::new("eigentime")))?;
@@ -37,7 +37,7 @@ impl Calls {
         let words = words.chain(arguments.iter().map(OsString::from));
         let words = words.chain([directory.as_os_str().to_owned()]);
         let call = words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ");
-        // Whatever kills the command, what it holds does not run.
+        // Whatever kills the command, the processes that it holds never run.
         let otherwise = match task {
             Task::Complete => "exit 1",
             Task::Hold => "{ kill -KILL \"$CRTOOLS_INIT_PID\"; exit 1; }",
@@ -55,7 +55,7 @@ impl Calls {
     }
 }
 
-/// A word of the shell.
+/// Quotes a word for the shell.
 fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
 }

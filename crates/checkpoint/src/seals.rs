@@ -1,5 +1,6 @@
-//! The seals of a timeline's memory that CRIU has written. A kernel before Linux 6.3 does not know that against being
-//! made executable, and would refuse all of them. Restored processes get that memory anew in any case.
+//! The seals of a timeline's memory that CRIU has written. A kernel before Linux 6.3 does not know
+//! the seal against changing the executable bit, and would refuse all of them. Restored processes
+//! get that memory again in any case.
 
 use eigentime_supervisor::REGION_NAME;
 use nix::errno::Errno;
@@ -7,7 +8,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::image::{Changed, Field, with_fields, with_messages};
 
-/// CRIU's image of files in memory.
+/// CRIU's image of memory files.
 pub const IMAGE: &str = "memfd.img";
 
 /// Fields of such a file.
@@ -17,13 +18,13 @@ const SEALS: u64 = 6;
 /// F_SEAL_EXEC of include/uapi/linux/fcntl.h.
 const NOT_EXECUTABLE: u64 = 0x20;
 
-/// Does this kernel know it? It is as old as the flag by which a file has it from the beginning.
+/// Whether this kernel knows that seal. It is as old as the flag that creates a file with it.
 pub fn are_known() -> bool {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::from_bits_retain(nix::libc::MFD_NOEXEC_SEAL);
     memfd_create(c"eigentime-seals", flags).err() != Some(Errno::EINVAL)
 }
 
-/// The image in which the memory of timelines does not have it; None if it is not understood.
+/// The image without that seal on the memory of timelines; `None` if it is not understood.
 pub fn without(image: &[u8]) -> Option<Vec<u8>> {
     with_messages(image, |file| {
         let mut is_ours = false;
@@ -46,7 +47,7 @@ mod tests {
 
     const OURS: &[u8] = b"eigentime";
 
-    /// A file of this name with these seals, as CRIU 4.1.1 writes it.
+    /// A file of this name with these seals, as written by CRIU 4.1.1.
     fn file(name: &[u8], seals: u8) -> Vec<u8> {
         let fields: [&[u8]; 4] = [
             &[0x0a, name.len() as u8],

@@ -1,5 +1,5 @@
-//! The processes that a checkpoint is made of: one and all its descendants, which live by one timeline or
-//! by none.
+//! The processes of a checkpoint: one and all its descendants, which are in one timeline or in
+//! none.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,11 +18,11 @@ use nix::unistd::Pid;
 
 use crate::{Error, engines};
 
-/// For how long a process may be no member because it is just starting a program.
+/// How long a process may be no member because it is just starting a program.
 const STARTING: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a checkpoint is to be made of.
+/// The request for a checkpoint.
 #[derive(Clone, Debug)]
 pub enum Of {
     /// All members of a timeline.
@@ -34,16 +34,16 @@ pub enum Of {
 /// A process with all its descendants.
 pub struct Subject {
     pub root: i32,
-    /// The timeline that all of them live by.
+    /// The timeline of all of them.
     pub timeline: Option<Name>,
-    /// Has it no other members?
+    /// Whether the timeline has no other members.
     pub is_whole: bool,
-    /// What the user should know.
+    /// A note for the user.
     pub note: Option<String>,
 }
 
 impl Subject {
-    /// What is meant, if a checkpoint can be made of it.
+    /// Finds the processes, if a checkpoint can be made of them.
     pub fn find(of: &Of, directory: &Path) -> Result<Self, Error> {
         match of {
             Of::Timeline(name) => Self::of_timeline(name, directory),
@@ -126,7 +126,7 @@ impl Subject {
         Self { root, timeline: Some(timeline), is_whole, note }
     }
 
-    /// The process, if it is a member of a timeline that has a name; `silent` are those that do not answer.
+    /// The process, if it is a member of a named timeline; `silent` are those that do not answer.
     fn on_named(
         root: i32,
         directory: &Path,
@@ -146,7 +146,8 @@ impl Subject {
     }
 }
 
-/// Are a process and all its descendants members of one timeline, so that they can be dumped?
+/// Checks that a process and all its descendants are members of one timeline, so that they can be
+/// dumped.
 fn check(root: i32, registry: &Registry, name: &Name) -> Result<(), Error> {
     let end = Instant::now() + STARTING;
     let stranger = loop {
@@ -165,10 +166,11 @@ fn check(root: i32, registry: &Registry, name: &Name) -> Result<(), Error> {
     }
 }
 
-/// A process of that tree that is no member.
+/// A process of that tree that is not a member.
 fn stranger_below(root: i32, registry: &Registry, name: &Name) -> Result<Option<i32>, Error> {
     let mut tree = tree_of(Pid::from_raw(root)).into_iter().map(Pid::as_raw);
-    // One that has been started meanwhile is a member by now, and one that was may have ended.
+    // One that has been started meanwhile is a member by now, and one that was a member may have
+    // ended.
     let shown: Shown = client::call(registry, name, Method::Show {}).map_err(refused)?;
     Ok(tree.find(|pid| !shown.has(*pid) && parent_of(*pid).is_some()))
 }

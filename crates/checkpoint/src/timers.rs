@@ -1,9 +1,9 @@
 //! The timers of processes, as CRIU has written them.
 //!
-//! CRIU arms them by the time that was left when it read them, before a process has its clocks again, and
-//! they may go off before that. So they are not armed, but for those that count processor time, and the
-//! supervisor arms them by its clocks. Signals of theirs that CRIU queues again are marked: those that the kernel
-//! queues are dropped when a timer is set.
+//! CRIU arms them with the time that was left when it read them, before a process has its clocks
+//! again, so they may expire before that. Therefore only timers of processor time stay armed, and
+//! the supervisor arms the others on its clocks. Their signals that CRIU queues again are marked:
+//! those that the kernel queues are dropped when a timer is set.
 
 use eigentime_supervisor::{Left, QUEUED_BY_CRIU};
 use eigentime_timeline::{ClockId, Nanos, Timespec};
@@ -11,20 +11,20 @@ use nix::libc::{SI_TIMER, SIGALRM, SIGEV_NONE};
 
 use crate::image::{Changed, Field, PROCESS, THREAD, numbers, with_fields, with_messages, within};
 
-/// Where a process has its timers.
+/// The field of a process's timers.
 const TIMERS: u64 = 7;
 
-/// Where signals are that are queued for the process, and for a thread.
+/// The fields of the signals queued for the process, and for a thread.
 const QUEUES: [(u64, u64); 2] = [(PROCESS, 10), (THREAD, 9)];
-/// A signal in a queue, and what it tells.
+/// A signal in a queue, and its siginfo.
 const SIGNAL: u64 = 1;
 const INFO: u64 = 1;
 
-/// How one of them is written.
+/// The format of one kind of timer.
 struct Form {
     /// Its field.
     field: u64,
-    /// The fields of its number and its clock, if it has any.
+    /// The fields of its ID and its clock, if it has any.
     named: Option<(usize, usize)>,
     /// The field of its signal, unless that is SIGALRM.
     signal: Option<usize>,
@@ -35,47 +35,47 @@ struct Form {
 }
 
 const FORMS: [Form; 2] = [
-    // The interval timer of real time.
+    // The real-time interval timer.
     Form { field: 1, named: None, signal: None, interval: 1, left: 3, unit: 1_000 },
     // A POSIX timer.
     Form { field: 4, named: Some((1, 2)), signal: Some(3), interval: 7, left: 9, unit: 1 },
 ];
 
-/// Signals of a process that CRIU has not written, since they came after it had read which are queued.
+/// Signals of a process that CRIU has not written, since they came after it had read the queues.
 #[derive(Clone, Copy, Default)]
 pub struct Missed {
-    /// The signals that were pending in the end.
+    /// The signals that were pending at the end.
     pub signals: u64,
     /// How long that was after CRIU had read the timers.
     pub since: Nanos,
 }
 
-/// What a timer is set to.
+/// The setting of a timer.
 struct Setting {
     timer: Option<i32>,
-    /// The signal that it sends, if any; one that counts processor time is none of ours.
+    /// The signal that it sends, if any. Timers of processor time are ignored.
     signal: Option<i32>,
     left: Nanos,
     interval: Nanos,
 }
 
 impl Setting {
-    /// How much time was left until its signal came, if it can be one that CRIU has not written: none, or less. Less
-    /// likely ones have a higher number.
+    /// How much time was left until its signal, if that may be one that CRIU has not written: zero
+    /// or less. Less likely senders have a higher number.
     fn missed(&self, missed: Missed) -> Option<(u8, Nanos)> {
         match (self.left, self.interval) {
-            // It is not armed any more. When that was is not known, but not later than it was read.
+            // It is disarmed. When that happened is unknown, but not after it was read.
             (Nanos::ZERO, _) if self.timer.is_some() => Some((1, Nanos(1))),
             (Nanos::ZERO, _) => Some((2, Nanos(1))),
             (_, Nanos::ZERO) => None,
-            // Else the signal may have come later.
+            // The signal may come from an expiry after the timer was read.
             (left, _) if left <= missed.since => None,
             (left, interval) => Some((0, left.minus(interval).min(Nanos(-1)))),
         }
     }
 }
 
-/// The timers that have sent those signals, one each, and how much time was left until then.
+/// The timers that sent those signals, one each, and how much time was left until then.
 fn senders(settings: &[Setting], missed: Missed) -> Vec<(Option<i32>, Nanos)> {
     let signals =
         (1..=64).filter(|signal| bit_of(*signal).is_some_and(|it| missed.signals & it != 0));
@@ -88,11 +88,11 @@ fn senders(settings: &[Setting], missed: Missed) -> Vec<(Option<i32>, Nanos)> {
     signals.filter_map(sender).collect()
 }
 
-/// The most fields that any has.
+/// The most fields that any of them has.
 const FIELDS: usize = 11;
 
 impl Form {
-    /// What a timer is set to.
+    /// The setting of a timer.
     fn setting(&self, timer: &[u8]) -> Option<Setting> {
         let mut fields = [0; FIELDS];
         numbers(timer, &mut fields)?;
@@ -104,7 +104,7 @@ impl Form {
             self.named.is_none_or(|(_, clock)| ClockId(word(clock) as i32).clock().is_some());
         let signal = match self.signal {
             None => Some(SIGALRM),
-            // The field behind it says whether there is any.
+            // The next field says whether there is a signal.
             Some(field) => (word(field + 1) as i32 != SIGEV_NONE).then(|| word(field) as i32),
         };
         let setting = Setting {
@@ -116,7 +116,7 @@ impl Form {
         Some(setting).filter(|_| counts_time)
     }
 
-    /// The same timer, set to nothing.
+    /// The same timer, disarmed.
     fn disarmed(&self, timer: &[u8]) -> Option<Vec<u8>> {
         let times = [self.interval, self.interval + 1, self.left, self.left + 1];
         with_fields(timer, &mut |field, _| {
@@ -128,13 +128,13 @@ impl Form {
     }
 }
 
-/// That of a signal in a set.
+/// The bit of a signal in a set.
 fn bit_of(signal: i32) -> Option<u64> {
     1_u64.checked_shl(u32::try_from(signal - 1).ok()?)
 }
 
-/// What is made of a thread if this is made of what each signal tells that is queued for it, and for its process if it
-/// is the first.
+/// Applies `change` to the siginfo of each signal queued for a thread, and for its process if it is
+/// the first.
 fn with_queued(thread: &[u8], change: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let mut made = thread.to_vec();
     for (part, queue) in QUEUES {
@@ -147,8 +147,8 @@ fn with_queued(thread: &[u8], change: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>) 
     Some(made)
 }
 
-/// The signals that are queued for a thread, and for its process if it is the first; None if its image is not
-/// understood.
+/// The signals that are queued for a thread, and for its process if it is the first; `None` if its
+/// image is not understood.
 pub fn queued(image: &[u8]) -> Option<u64> {
     let mut found = 0;
     with_messages(image, |thread| {
@@ -160,8 +160,8 @@ pub fn queued(image: &[u8]) -> Option<u64> {
     Some(found)
 }
 
-/// The image of a thread of that number, in which no timer is armed, and what they were set to; None if it
-/// is not understood.
+/// The image of thread `thread` with no timer armed, and the former settings; `None` if it is not
+/// understood.
 pub fn disarmed(image: &[u8], thread: i32, missed: Missed) -> Option<(Vec<u8>, Vec<Left>)> {
     let mut settings = Vec::new();
     let mut disarm = |field: u64, timer: &[u8]| {
@@ -189,9 +189,9 @@ pub fn disarmed(image: &[u8], thread: i32, missed: Missed) -> Option<(Vec<u8>, V
     Some((made?, left.filter(is_armed).collect()))
 }
 
-/// What a signal tells, marked if a timer has sent it.
+/// The siginfo of a signal, marked if a timer has sent it.
 fn marked(info: &[u8]) -> Vec<u8> {
-    /// Where its code is.
+    /// The offset of `si_code`.
     const CODE: usize = 8;
     let mut made = info.to_vec();
     let is_of_timer =
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
     use crate::image::written;
 
-    /// Of a process with these timers.
+    /// The image of a process with these timers.
     fn image(timers: &[(u64, Vec<u8>)]) -> Vec<u8> {
         let timers: Vec<_> =
             timers.iter().map(|(field, timer)| written::bytes(*field, timer)).collect();

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::{CheckpointOptions, CriuOptions, RestoreOptions};
 
-/// How CRIU's script calls this command.
+/// The command lines with which CRIU's script calls this command.
 const CALLS: Calls =
     Calls { complete: &["checkpoint", "--complete"], hold: &["checkpoint", "--hold"] };
 
@@ -46,7 +46,7 @@ pub fn checkpoint(options: &CheckpointOptions) -> i32 {
     })
 }
 
-/// Writes the members of a timeline down while they run.
+/// Dumps the members of a timeline while they run.
 pub fn snapshot(of: Name, output: &Path, options: &CriuOptions) -> Result<Dumped, Error> {
     let dumped = checkpoints::checkpoint(&Dumping {
         of: &Of::Timeline(of),
@@ -67,7 +67,7 @@ fn note(dumped: &Dumped) {
     }
 }
 
-/// What has been written, as a line.
+/// The result as a line of text.
 pub fn in_words(dumped: &Dumped) -> String {
     let Dumped { pid, timeline, directory, took_ns, stopped_ns, .. } = dumped;
     let of = timeline.as_ref().map_or_else(String::new, |name| format!(" of timeline '{name}'"));
@@ -80,7 +80,7 @@ pub fn in_words(dumped: &Dumped) -> String {
     format!("checkpoint of process {pid}{of}: {} ({took} s{stopped})\n", directory.display())
 }
 
-/// Restores one, and returns the exit status.
+/// Restores a checkpoint, and returns the exit status.
 pub fn restore(options: &RestoreOptions) -> i32 {
     let found = match options.slew_rate {
         Some(_) if !options.policy.slews() => {

@@ -6,7 +6,7 @@ use eigentime_conformance::Options;
 
 use crate::args::ConformanceOptions;
 
-/// Tries, or is what tries, and returns the exit status.
+/// Runs the trials, or is the process that makes one, and returns the exit status.
 pub fn run(options: &ConformanceOptions) -> i32 {
     if let Some((name, args)) = options.probe.split_first() {
         let name = name.to_string_lossy();

@@ -5,8 +5,7 @@ use eigentime_container::runtime;
 
 use crate::args::{NetworkName, RunOptions};
 
-/// Runs the program in the container that the options ask for, and returns its exit
-/// status.
+/// Runs the program in the container that the options request, and returns its exit status.
 pub fn run(options: &RunOptions, system: System) -> i32 {
     let asked = match asked(options, system) {
         Ok(asked) => asked,
@@ -21,7 +20,7 @@ pub fn run(options: &RunOptions, system: System) -> i32 {
     })
 }
 
-/// The file system, if the options ask for a container.
+/// The file system, if the options request a container.
 pub fn system(options: &RunOptions) -> Option<System> {
     let rootfs = options.container.rootfs.clone().map(System::Rootfs);
     rootfs.or_else(|| options.container.image.clone().map(System::Image))

@@ -1,6 +1,6 @@
 //! `eigentime doctor`.
 //!
-//! - `page`: what people read.
+//! - `page`: the page for people.
 
 mod page;
 
@@ -18,7 +18,7 @@ use crate::{FAILED, place};
 /// The exit status if something is as bad as `--fail-on` says.
 const BAD: i32 = 1;
 
-/// What help says at its end.
+/// The end of the help text.
 pub const NOTES: &str = "\
 The page has what is wrong, and a line for each topic. --details prints every
 check: what was found, what can be done, at which risk, and where that is
@@ -112,14 +112,14 @@ fn ids() -> PossibleValuesParser {
     PossibleValuesParser::new(checks().map(|check| check.key))
 }
 
-/// The topics, and the IDs of the checks; `order` is both.
+/// The topics, and the IDs of the checks; `order` contains both.
 fn wanted() -> PossibleValuesParser {
     let topics = Topic::ALL.map(Topic::name);
     let checks = checks().map(|check| check.key).filter(|key| !topics.contains(key));
     PossibleValuesParser::new(topics.into_iter().chain(checks))
 }
 
-/// Looks at the machine, tells what there is, and returns the exit status.
+/// Examines the machine, prints the report, and returns the exit status.
 pub fn run(options: &DoctorOptions) -> i32 {
     let text = if options.list {
         Ok((list(), None))
@@ -144,7 +144,7 @@ pub fn run(options: &DoctorOptions) -> i32 {
     }
 }
 
-/// The report in the form that is asked for.
+/// The report in the requested form.
 fn told(report: &Report, options: &DoctorOptions) -> Result<String, String> {
     if options.json {
         let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
@@ -188,13 +188,13 @@ fn look(options: &DoctorOptions) -> Report {
     examine_some(&Machine::default(), &asked, is_wanted, |key| progress.tell(key))
 }
 
-/// A line on a terminal that says what is being looked at, and is gone when all is told.
+/// A line on a terminal with the current check, which disappears at the end.
 struct Progress {
     is_shown: bool,
 }
 
 impl Progress {
-    /// Goes to the first column and clears the line.
+    /// Moves to the first column and clears the line.
     const CLEAR: &str = "\r\x1b[2K";
 
     fn new() -> Self {
@@ -217,7 +217,7 @@ impl Drop for Progress {
     }
 }
 
-/// The checks, a line each, with their topics.
+/// The checks with their topics, one per line.
 fn list() -> String {
     let width = checks().map(|check| check.key.len()).max().unwrap_or(0);
     let line = |check: &Check| format!("{:width$}  {}\n", check.key, check.topic.name());

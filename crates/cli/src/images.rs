@@ -6,10 +6,10 @@ use eigentime_container::run::{enter, remove_images};
 
 use crate::args::{ImagesAction, ImagesOptions};
 
-/// The exit status of a request that was not carried out.
+/// The exit status of a request that failed.
 const NOT_DONE: i32 = 1;
 
-/// Does it, prints the result, and returns the exit status.
+/// Runs the action, prints the result, and returns the exit status.
 pub fn run(options: &ImagesOptions) -> i32 {
     match act(options) {
         Ok(text) => {

@@ -23,18 +23,18 @@ use args::{Arguments, Command};
 /// The exit status of a failure of our own, as with `env` and `docker run`.
 const FAILED: u8 = 125;
 
-/// The definition of the command line, of which man pages and completions are made.
+/// The definition of the command line, from which man pages and completions are generated.
 pub fn definition() -> clap::Command {
     Arguments::command()
 }
 
-/// Does what the arguments of this process say; returns its exit status.
+/// Runs what the arguments of this process request; returns the exit status.
 pub fn main() -> i32 {
     let arguments = match Arguments::try_parse_from(eigentime_supervisor::arguments()) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are no failure; nobody is left to be told if even
-            // that cannot be printed.
+            // Help and version are not failures. If even those cannot be printed, that cannot be
+            // reported.
             let _ = error.print();
             return if error.use_stderr() { i32::from(FAILED) } else { 0 };
         }

@@ -1,4 +1,4 @@
-//! Where a report is written to.
+//! The destination of a report.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -16,7 +16,7 @@ pub fn write(file: Option<&Path>, text: &str) -> Result<(), String> {
         return written.map_err(|error| format!("cannot write the report: {error}"));
     };
     let text = anstream::adapter::strip_str(text).to_string();
-    // What is there and is no file, such as /dev/null or a pipe, cannot be replaced.
+    // An existing non-regular file, such as /dev/null or a pipe, cannot be replaced.
     let is_special = fs::metadata(file).is_ok_and(|found| !found.is_file());
     let written = match is_special {
         true => fs::write(file, text),
@@ -25,7 +25,8 @@ pub fn write(file: Option<&Path>, text: &str) -> Result<(), String> {
     written.map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// Whether something can be written there, before there is anything: what took long is not lost then.
+/// Checks that a file can be written, before there is anything to write, so that a long run is not
+/// lost.
 ///
 /// # Errors
 /// A sentence that says why not.
@@ -42,24 +43,24 @@ pub fn check(file: &Path) -> Result<(), String> {
     tried.map_err(|error| format!("cannot write {}: {error}", file.display()))
 }
 
-/// Where symbolic links lead from a file, which need not be there: they stay as they are, and what
-/// they lead to is written.
+/// The target of a file's symbolic links, which need not exist: the links stay as they are, and
+/// their target is written.
 fn target(file: &Path) -> io::Result<PathBuf> {
-    /// As many as the kernel follows (path_resolution(7)).
+    /// The kernel's limit (path_resolution(7)).
     const MOST: usize = 40;
     let mut file = file.to_owned();
     for _ in 0..MOST {
         match fs::read_link(&file) {
-            // From the folder of the link, unless it leads somewhere by itself.
+            // Relative to the directory of the link, unless the target is absolute.
             Ok(to) => file = file.with_file_name("").join(to),
-            // It is none, or not there yet.
+            // It is not a link, or does not exist yet.
             Err(_) => return Ok(file),
         }
     }
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-/// Where the new one lies meanwhile: a name that no collector looks for.
+/// The temporary path of the new file: a name that no collector looks for.
 fn beside(file: &Path) -> io::Result<PathBuf> {
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let mut beside = OsString::from(".");
@@ -68,8 +69,7 @@ fn beside(file: &Path) -> io::Result<PathBuf> {
     Ok(file.with_file_name(beside))
 }
 
-/// Puts a file in the place of another at once, with the rights that one had: whoever reads it
-/// reads all of the one or the other.
+/// Replaces a file atomically, keeping its mode: readers see all of the old or all of the new one.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = beside(file)?;
     let written = (|| {
@@ -82,7 +82,7 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&beside, file)
     })();
     if written.is_err() {
-        // It is not there if it could not be made.
+        // It does not exist if it could not be created.
         let _ = fs::remove_file(&beside);
     }
     written
@@ -163,7 +163,7 @@ mod tests {
         let [link, link_to_link] = ["one", "other"].map(|name| links.0.join(name));
         std::os::unix::fs::symlink(&file, &link).unwrap();
         std::os::unix::fs::symlink("one", &link_to_link).unwrap();
-        // At first it leads to where there is nothing yet.
+        // At first it points to a file that does not exist yet.
         for (place, text) in [(&link, "first"), (&link_to_link, "second")] {
             write(Some(place), text).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), text);

@@ -14,18 +14,18 @@ use eigentime_container::program;
 /// The program.
 const PROGRAM: &str = "eigentime-report";
 
-/// The folders where it is looked for before PATH, as seen from this program's: where `make build`
-/// puts it, and where `make install` does.
+/// The folders to search before PATH, relative to this program's: where `make build` puts it, and
+/// where `make install` does.
 const FOLDERS: [&str; 2] = [".", "../lib/eigentime"];
 
-/// How one comes by it.
+/// How to install it.
 const HELP: &str = concat!(
     "help: it is a Python package of its own, for Python 3.11 or later: `pipx install ./eigentime_report-",
     env!("CARGO_PKG_VERSION"),
     "-py3-none-any.whl`, the wheel of this release; in a clone, `make build` makes it"
 );
 
-/// What help says at its end.
+/// The end of the help text.
 pub const NOTES: &str = "\
 All arguments go to the program eigentime-report, whose options `eigentime report --help` lists.
 
@@ -47,7 +47,7 @@ pub struct ReportOptions {
     _arguments: Vec<OsString>,
 }
 
-/// Turns this process into the program, and returns, with an exit status, only if that failed.
+/// Turns this process into the program, and returns an exit status only if that fails.
 pub fn run() -> i32 {
     let found = beside(env::current_exe()).or_else(|| program::find(PROGRAM));
     let Some(file) = found else {

@@ -8,8 +8,8 @@ use eigentime_supervisor::Plan;
 use crate::args::RunOptions;
 use crate::container;
 
-/// Turns this process into the program, and returns, with an exit status, only if that
-/// failed; or runs a container to its end.
+/// Turns this process into the program, and returns an exit status only if that fails; or runs a
+/// container until it ends.
 pub fn run(options: &RunOptions) -> i32 {
     if let Some(system) = container::system(options) {
         return container::run(options, system);

@@ -9,13 +9,13 @@ use eigentime_container::program;
 use eigentime_container::setup::{self, Action, Caller, ENGINES, Engine, Plan};
 use serde::Serialize;
 
-/// The exit status if the entry is not as it was asked for.
+/// The exit status if the entry is not as requested.
 const NOT_DONE: i32 = 1;
 
 /// The program that the entries name.
 const OCI: &str = "eigentime-oci";
 
-/// What help says at its end.
+/// The end of the help text.
 pub const NOTES: &str = "\
 The change is shown first. On a terminal, you are asked before anything is written.
 The old file is copied to FILE.before-eigentime; --remove restores it.
@@ -83,7 +83,7 @@ impl EngineName {
     }
 }
 
-/// What has become of an engine's file.
+/// The result for an engine's file.
 #[derive(Debug, Serialize)]
 struct Outcome {
     engine: &'static str,
@@ -94,16 +94,16 @@ struct Outcome {
     written: bool,
     /// Whether no file is left.
     gone: bool,
-    /// The program that the entry names, unless it is taken out.
+    /// The program that the entry names, unless it is removed.
     runtime: Option<PathBuf>,
-    /// Where what was there is.
+    /// The backup of the previous file.
     backup: Option<PathBuf>,
     diff: String,
-    /// What to do for it to take effect, and what else to know.
+    /// What makes it take effect, and other notes.
     notes: Vec<String>,
 }
 
-/// Adds the entry or takes it out, and returns the exit status.
+/// Adds or removes the entry, and returns the exit status.
 pub fn run(options: &SetupOptions) -> i32 {
     match set_up(options) {
         Ok(outcome) => {
@@ -136,7 +136,7 @@ fn set_up(options: &SetupOptions) -> Result<Outcome, String> {
         true => None,
         false => Some(runtime(options.runtime.as_deref())?),
     };
-    // The script calls it with the option that says so.
+    // The script calls it with the option for that.
     let trusting = oci.as_deref().filter(|_| options.trust_environment);
     let script = setup::trust::plan(&file, trusting).map_err(|error| error.to_string())?;
     let runtime = if trusting.is_some() { Some(script.file.clone()) } else { oci };
@@ -167,7 +167,7 @@ fn set_up(options: &SetupOptions) -> Result<Outcome, String> {
     })
 }
 
-/// Writes both, so that the entry never names a script that is not there.
+/// Writes both, so that the entry never names a missing script.
 fn carry_out(plan: &Plan, script: &Plan) -> Result<Option<PathBuf>, setup::Error> {
     let write_entry = || match plan.changes() {
         true => plan.carry_out(),
@@ -182,8 +182,8 @@ fn carry_out(plan: &Plan, script: &Plan) -> Result<Option<PathBuf>, setup::Error
     Ok(backup)
 }
 
-/// The program that the entry names: one that was asked for, or the one beside this
-/// program, or else on PATH.
+/// The program that the entry names: the requested one, or else the one beside this program, or
+/// else on PATH.
 fn runtime(asked: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(asked) = asked {
         let whole = std::path::absolute(asked)
@@ -206,7 +206,7 @@ pub fn beside_or_on_path() -> Option<PathBuf> {
     beside.filter(|file| program::is_program(file)).or_else(|| program::find(OCI))
 }
 
-/// Asks whoever is at the terminal, if there is one.
+/// Asks the user at the terminal, if there is one.
 fn agreed(file: &Path) -> Result<bool, String> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! The values of options, as they are written.
+//! Parsers for the values of options.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use eigentime_container::spec::bundle::Volume;
 use eigentime_supervisor::parse_pause;
 
-/// A span of time that is greater than zero.
+/// Parses a span of time greater than zero.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(parse_pause(text)?.0.unsigned_abs()))
 }
 
-/// A host name that the kernel takes.
+/// Parses a host name that the kernel accepts.
 pub fn parse_hostname(text: &str) -> Result<String, String> {
     /// The kernel's limit (`sethostname(2)`).
     const LONGEST: usize = 64;
@@ -22,7 +22,7 @@ pub fn parse_hostname(text: &str) -> Result<String, String> {
     }
 }
 
-/// A file or directory of the host, and its place in a container: `SRC:DST[:ro]`.
+/// Parses a file or directory of the host, and its place in a container: `SRC:DST[:ro]`.
 pub fn parse_volume(text: &str) -> Result<Volume, String> {
     let parts: Vec<_> = text.split(':').collect();
     let (source, destination, read_only) = match parts.as_slice() {
@@ -37,7 +37,7 @@ pub fn parse_volume(text: &str) -> Result<Volume, String> {
     Ok(Volume { source, destination: parse_inside(destination)?.into(), read_only })
 }
 
-/// A variable of the environment: `NAME=VALUE`.
+/// Parses an environment variable: `NAME=VALUE`.
 pub fn parse_variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -45,7 +45,7 @@ pub fn parse_variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// An absolute path in a container.
+/// Parses an absolute path in a container.
 pub fn parse_inside(text: &str) -> Result<String, String> {
     match Path::new(text).is_absolute() {
         true => Ok(text.to_owned()),

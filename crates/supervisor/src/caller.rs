@@ -17,10 +17,10 @@ use crate::error::{Error, ExecError};
 use crate::filter::{self, Privileges};
 use crate::proc;
 
-/// The kernel's default timer slack, by which it may delay a wake-up.
+/// The kernel's default timer slack: how much it may delay a wake-up.
 const TIMER_SLACK: Nanos = Nanos(50_000);
 
-/// Closes all descriptors but these, which nothing in this process uses any more.
+/// Closes all descriptors except these. Nothing in this process may still use the others.
 pub fn close_all_but(mut kept: Vec<i32>) {
     kept.sort_unstable();
     let mut from = 0;
@@ -33,16 +33,15 @@ pub fn close_all_but(mut kept: Vec<i32>) {
 
 fn close_range(from: u32, to: Option<u32>) {
     if let Some(to) = to.filter(|to| from <= *to) {
-        // SAFETY: the caller vouches that nothing uses the descriptors closed here.
+        // SAFETY: the caller guarantees that nothing uses the descriptors closed here.
         unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
     }
 }
 
-/// Takes the numbers of those of the three standard descriptors that are closed, so that no file of
-/// ours gets one of them. Reading and writing there still fails, and they are closed again when a
-/// program starts.
+/// Occupies the numbers of standard descriptors that are closed, so that none of our files gets
+/// one. Reading and writing there still fails, and they are closed again on exec.
 pub fn hold_closed_descriptors() {
-    // The lowest free number each time.
+    // open() returns the lowest free number.
     while let Ok(held) = open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) {
         if held.as_raw_fd() > libc::STDERR_FILENO {
             return;
@@ -51,40 +50,40 @@ pub fn hold_closed_descriptors() {
     }
 }
 
-/// What a program that starts at C's `main` was started with.
+/// The arguments of a program that starts at C's `main`.
 static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// What this process was started with. Rust's own function knows it from glibc; musl tells only C's
-/// `main`.
+/// The arguments of this process. Rust's own function gets them from glibc; musl passes them only
+/// to C's `main`.
 pub fn arguments() -> Vec<OsString> {
     ARGUMENTS.get().cloned().unwrap_or_else(|| env::args_os().collect())
 }
 
-/// Keeps what C's `main` was called with.
+/// Stores the arguments of C's `main`.
 ///
 /// # Safety
 ///
-/// There are as many words as `count` says, and all end with a zero.
+/// `words` must point to `count` pointers to NUL-terminated strings.
 pub unsafe fn keep_arguments(count: i32, words: *const *const c_char) {
     let word = |at| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let word = unsafe { CStr::from_ptr(*words.add(at)) };
         OsStr::from_bytes(word.to_bytes()).to_owned()
     };
     ARGUMENTS.get_or_init(|| (0..count as usize).map(word).collect());
 }
 
-/// Defines C's `main`, as which a program starts that becomes another one: Rust's own start-up would
-/// leave traces in that (SIGPIPE ignored, closed standard descriptors opened). Unit tests have a start
-/// of their own.
+/// Defines C's `main` for a program that becomes another one: Rust's own start-up would leave
+/// traces in it (SIGPIPE ignored, closed standard descriptors opened). Unit tests have their own
+/// start-up.
 #[macro_export]
 macro_rules! c_main {
     ($main:path) => {
-        /// What the C library calls first.
+        /// The entry point called by the C library.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[allow(clippy::not_unsafe_ptr_arg_deref, reason = "nobody else calls it")]
         pub extern "C" fn main(count: i32, words: *const *const std::ffi::c_char) -> i32 {
-            // SAFETY: so it is called.
+            // SAFETY: the C library passes these arguments.
             unsafe { $crate::keep_arguments(count, words) };
             $crate::hold_closed_descriptors();
             $main()
@@ -92,10 +91,11 @@ macro_rules! c_main {
     };
 }
 
-/// As many are used at most, by this process or its supervisor, until the program is started.
+/// The largest number of descriptors that this process or its supervisor uses until the program
+/// starts.
 const DESCRIPTORS: usize = 8;
 
-/// Are that many free?
+/// Checks that this many descriptors are free.
 pub fn check_descriptors() -> Result<(), Error> {
     let free = || open(c"/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
     let held: nix::Result<Vec<_>> = (0..DESCRIPTORS).map(|_| free()).collect();
@@ -105,7 +105,7 @@ pub fn check_descriptors() -> Result<(), Error> {
     })
 }
 
-/// Can this process be followed?
+/// Checks that this process can be followed.
 pub fn check_this_process() -> Result<(), Error> {
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
@@ -119,18 +119,18 @@ pub fn check_this_process() -> Result<(), Error> {
     }
 }
 
-/// Does this process live in a timeline?
+/// Whether this process is in a timeline.
 pub fn lives_in_timeline() -> Result<bool, Error> {
     proc::is_in_timeline("self").map_err(|_| Error::NoProc)
 }
 
-/// The caller's groups.
+/// The caller's supplementary groups.
 pub fn groups() -> Result<Vec<u32>, Error> {
     let groups = nix::unistd::getgroups().map_err(Error::system("read the groups"))?;
     Ok(groups.into_iter().map(nix::unistd::Gid::as_raw).collect())
 }
 
-/// Turns the calling process, which is followed already, into the program.
+/// Turns the calling process, which is already followed, into the program.
 pub fn start_program(
     command: &[CString],
     filter: &[libc::sock_filter],
@@ -141,7 +141,7 @@ pub fn start_program(
     start_filtered(command, rate)
 }
 
-/// The same, where the filter is in force.
+/// Like [`start_program`], with the filter already installed.
 pub fn start_filtered(command: &[CString], rate: Rate) -> Result<Infallible, Error> {
     scale_timer_slack(rate);
     execute(command)
@@ -151,14 +151,14 @@ pub fn start_filtered(command: &[CString], rate: Rate) -> Result<Infallible, Err
 pub fn execute(command: &[CString]) -> Result<Infallible, Error> {
     let program = command[0].clone();
     Err(match execvp(&program, command) {
-        // The kernel's answer to a call that a filter tells of where nobody listens any more.
+        // The kernel's answer to a call for which the filter notifies a listener that is gone.
         Err(Errno::ENOSYS) => Error::SupervisorGone,
         Err(cause) => ExecError { program, cause }.into(),
     })
 }
 
-/// The kernel may delay a wake-up by a slack in host time, which a fast rate would
-/// make long in virtual time.
+/// Scales the timer slack, by which the kernel may delay a wake-up in host time: at a fast rate it
+/// would be long in virtual time.
 fn scale_timer_slack(rate: Rate) {
     if rate.virtual_span(TIMER_SLACK) > TIMER_SLACK
         && let Some(slack) = rate.host_span(TIMER_SLACK)
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_program_is_not_started_without_a_supervisor() {
-        // The filter is that thread's, and nobody listens to it.
+        // The filter applies to that thread only, and nothing listens to it.
         let started = std::thread::spawn(|| {
             let filter = of_all_clocks(Told::Notified, 0);
             start_program(&[c"true".to_owned()], &filter, Privileges::Renounced, Rate::ONE)

@@ -1,10 +1,10 @@
-//! Timelines at rest, for CRIU to write their programs down, and the way of restored programs back into a
+//! Timelines at rest, for CRIU to dump their programs, and the return of restored programs to a
 //! timeline.
 //!
-//! CRIU lets CLOCK_MONOTONIC and CLOCK_BOOTTIME of the host go on for the processes that it restores, in
-//! a time namespace of their own, and leaves the wall clock alone. The map of a timeline is from those
-//! clocks, so that it tells of every instant that a process had by the host's clocks which one it was by
-//! its own.
+//! For the processes that it restores, CRIU continues the host's CLOCK_MONOTONIC and CLOCK_BOOTTIME
+//! in a time namespace of their own, and leaves the wall clock alone. The map of a timeline starts
+//! from those clocks, so it converts every instant that a process had on the host's clocks to the
+//! process's own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -36,9 +36,9 @@ use crate::tracer::{Blocked, armed_descriptors};
 /// A tree of processes at the moment at which they stopped.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moved {
-    /// Where every clock stood.
+    /// The reading of every clock.
     pub saved: Saved,
-    /// Where the host's stood, as the processes saw them.
+    /// The readings of the host's clocks, as the processes saw them.
     host: [HostInstant; CLOCKS],
     /// The map from the host's clocks, as the processes saw them.
     map: Segment,
@@ -48,26 +48,26 @@ pub struct Moved {
     processes: Vec<Stood>,
 }
 
-/// How processes go on.
+/// How processes resume.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocked {
-    /// From where.
+    /// Where the clocks resume.
     pub onward: Onward,
-    /// By which part of a second a clock that is slewed gains or loses in a second.
+    /// The fraction of a second that a slewed clock gains or loses per second.
     pub slew_rate: f64,
-    /// At which rate, if at another than before.
+    /// The new rate, if it changes.
     pub rate: Option<Rate>,
-    /// Do all clocks stand still at first?
+    /// Whether all clocks are frozen at first.
     pub frozen: bool,
 }
 
-/// A timeline whose supervisor touches no program, until this is dropped.
+/// A timeline whose supervisor touches no program until this is dropped.
 pub struct Rest {
     name: Name,
     supervisor: Option<Pidfd>,
-    /// Processes that only its supervisor lets go on.
+    /// Processes that only its supervisor resumes.
     let_go: Vec<Pidfd>,
-    /// What is known of it.
+    /// What is known of the timeline.
     pub resting: Resting,
 }
 
@@ -95,7 +95,7 @@ impl Drop for Rest {
     fn drop(&mut self) {
         let woken = named::ask(&self.name, &Request::Wake);
         if woken.is_err() && self.supervisor.as_ref().is_some_and(Pidfd::has_ended) {
-            // Programs end with it.
+            // The programs end with the supervisor.
             self.let_go.iter().for_each(Pidfd::end);
         }
     }
@@ -112,24 +112,26 @@ pub fn tree_of(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// Those of a tree that have not ended. CRIU restores the others for whoever waits for them.
+/// The processes of a tree that have not ended. CRIU restores the others for the processes that
+/// wait for them.
 fn living_of(root: Pid) -> impl Iterator<Item = Pid> {
     tree_of(root).into_iter().filter(|process| !proc::has_ended(*process))
 }
 
-/// When CRIU has done something, on CLOCK_MONOTONIC of the processes.
+/// When CRIU did something, on CLOCK_MONOTONIC of the processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moments {
-    /// It has stopped the last of them.
+    /// When it stopped the last of them.
     pub stopped: HostInstant,
-    /// It has read the timers of each.
+    /// When it read the timers of each.
     pub read: HashMap<i32, HostInstant>,
-    /// Those that it has found in a stop of job control.
+    /// The processes that it found in a job control stop.
     pub halted: HashSet<i32>,
 }
 
-/// Looks at a tree of processes that CRIU has stopped, and which lived by that timeline, or by none. Of threads, as
-/// they are called in the process namespace of the first, `written` tells which signals CRIU has written as pending.
+/// Examines a tree of processes that CRIU has stopped and that were in that timeline, or in none.
+/// `written` returns the signals that CRIU wrote as pending for a thread, numbered as in the
+/// process namespace of the first process.
 ///
 /// # Errors
 ///
@@ -169,9 +171,9 @@ pub fn look_at(
     Ok(Moved { saved, host: then, map, timeline, processes })
 }
 
-/// How processes and threads are called in the process namespace of the first of them.
+/// The numbers of processes and threads in the process namespace of the first process.
 struct Numbers {
-    /// How many process namespaces there are around that one.
+    /// How many process namespaces enclose that one.
     depth: usize,
 }
 
@@ -184,7 +186,7 @@ impl Numbers {
         proc::numbers_of(thread).get(self.depth).copied()
     }
 
-    /// The signals that are pending for a process or any thread of it.
+    /// The signals that are pending for a process or any of its threads.
     fn pending(process: Pid) -> u64 {
         let of_thread = |thread| proc::status_set(thread, "SigPnd:").unwrap_or(0);
         let shared = proc::status_set(process, "ShdPnd:").unwrap_or(0);
@@ -195,7 +197,7 @@ impl Numbers {
             .fold(shared, |all, it| all | it)
     }
 
-    /// Those of them that this tells of its threads.
+    /// Those signals of a process that `written` returns for its threads.
     fn written(&self, process: Pid, written: impl Fn(i32) -> u64) -> u64 {
         let threads = proc::threads_of(process).into_iter().flatten();
         threads.filter_map(|thread| self.of(thread)).map(written).fold(0, |all, it| all | it)
@@ -219,7 +221,7 @@ impl Numbers {
     }
 }
 
-/// What the threads of a process and of its descendants are called, in its process namespace and here.
+/// Maps the thread numbers of a process and its descendants in its process namespace to those here.
 fn numbered(root: Pid) -> HashMap<i32, i32> {
     let numbers = Numbers::below(root);
     let threads =
@@ -228,7 +230,7 @@ fn numbered(root: Pid) -> HashMap<i32, i32> {
 }
 
 impl Withheld {
-    /// The same, of processes and threads as they are called now.
+    /// The same with the current numbers of processes and threads.
     fn renumbered(&self, now: &HashMap<i32, i32>) -> Self {
         let unblocked = self.unblocked.iter().filter_map(|thread| now.get(thread).copied());
         let timers = self.timers.iter().filter_map(|timer| {
@@ -245,11 +247,11 @@ impl Moved {
         &self.processes
     }
 
-    /// Is it of a timeline that this version of eigentime can go on with?
+    /// Checks that it belongs to a timeline that this version of eigentime can resume.
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// If it does not.
     pub fn check(&self) -> Result<(), Error> {
         match &self.timeline {
             Some(timeline) if !timeline.image.is_own() => Err(Error::Timeline(
@@ -261,14 +263,15 @@ impl Moved {
         }
     }
 
-    /// Is this the program of the seccomp filter of its timeline? What is restored gets that anew.
+    /// Whether this is the program of its timeline's seccomp filter. Restored processes get that
+    /// filter again.
     #[must_use]
     pub fn has_filter(&self, program: &[u8]) -> bool {
         let is_ours = |it: &Resting| is_of_timeline(program, Layout::at(it.base).exempt());
         self.timeline.as_ref().is_some_and(is_ours)
     }
 
-    /// How long it takes until clocks that are slewed have caught up, if they go on now.
+    /// How long slewed clocks take to catch up if they resume now.
     #[must_use]
     pub fn slews_for(&self, clocked: &Clocked) -> Option<Duration> {
         self.slew(clocked).map(|slew| slew.takes(host::read(ClockId::REALTIME)))
@@ -280,12 +283,12 @@ impl Moved {
         clocked.onward.slews().then_some(slew)
     }
 
-    /// How its timeline skips the time that nobody uses.
+    /// How its timeline skips idle time.
     fn skip(&self) -> Option<Skip> {
         self.timeline.as_ref()?.skip
     }
 
-    /// The rate of clocks that are slewed.
+    /// The rate of slewed clocks.
     fn slewed(&self, rate: Rate, by: f64) -> Result<Rate, Error> {
         let is_behind = host::read(ClockId::REALTIME) >= self.saved.host();
         let millionths = rate.virtual_span(Nanos(1_000_000)).0 as f64;
@@ -322,7 +325,8 @@ impl Moved {
         })
     }
 
-    /// The processes as they are called now that CRIU has restored them, and what each was called before.
+    /// The processes with their numbers after CRIU has restored them, and the numbers of each
+    /// before.
     fn found(&self, now: &HashMap<i32, i32>) -> Result<(Vec<Stood>, Renumbered), Error> {
         let mut renumbered = Vec::new();
         let mut found = Vec::new();
@@ -339,12 +343,12 @@ impl Moved {
         Ok((found, renumbered))
     }
 
-    /// Moves this process, which must have one thread only, to where the host's clocks go on from where
-    /// they stood.
+    /// Moves this process, which must have a single thread, into a time namespace in which the
+    /// host's clocks continue from where they stopped.
     ///
     /// # Errors
     ///
-    /// If that is not allowed.
+    /// If that is not permitted.
     pub fn enter_time(&self) -> Result<(), Error> {
         let now = host::read_at_once();
         let passed = [Clock::Monotonic, Clock::Boottime]
@@ -356,35 +360,35 @@ impl Moved {
 /// How processes that CRIU has restored and stopped are brought into a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Restoring<'a> {
-    /// The first of them, as it is called now.
+    /// The first of them, by its current number.
     pub root: i32,
-    /// The timeline that is made for them.
+    /// The timeline that is created for them.
     pub name: &'a Name,
-    /// What they get only then, as they are called in the process namespace of the first of them.
+    /// What they get only then, by the numbers in the process namespace of the first process.
     pub withheld: &'a Withheld,
-    /// By which clocks they go on.
+    /// The clocks on which they resume.
     pub clocked: Clocked,
-    /// The container that they are.
+    /// The container that they form.
     pub container: Option<&'a Container>,
 }
 
 /// Ends a process and its descendants.
 pub fn end_tree(root: i32) {
     for process in tree_of(Pid::from_raw(root)) {
-        // It may have ended.
+        // It may have ended already.
         let _ = kill(process, Signal::SIGKILL);
     }
 }
 
-/// Processes that have been brought into a timeline and are stopped. They end with this process, unless
-/// they go on before.
+/// Processes that have been brought into a timeline and are stopped. They end with this process
+/// unless they are resumed first.
 pub struct BroughtBack<'a> {
     ask: Ask<'a>,
     processes: Vec<Attached>,
 }
 
 impl BroughtBack<'_> {
-    /// Lets them go on.
+    /// Resumes them.
     ///
     /// # Errors
     ///
@@ -397,12 +401,12 @@ impl BroughtBack<'_> {
     }
 }
 
-/// Brings processes that CRIU has restored and stopped into a timeline that is made for them. If that
-/// fails, they are to be ended.
+/// Brings processes that CRIU has restored and stopped into a timeline created for them. If that
+/// fails, the caller must end them.
 ///
 /// # Errors
 ///
-/// If the timeline cannot be made, or a process not be brought into it.
+/// If the timeline cannot be created, or a process cannot be brought into it.
 pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<BroughtBack<'a>, Error> {
     let Restoring { root, name, withheld, clocked, container } = restoring;
     moved.check()?;
@@ -428,7 +432,7 @@ pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<Brought
     let ask = Ask::of_new_timeline(name, &clocks, region, lifelong)?;
     let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
     let mut slew = moved.slew(&clocked);
-    // They go on in this order: each is there when its parent goes on.
+    // They resume in this order: each exists when its parent resumes.
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,
         map: moved.map,

@@ -1,5 +1,5 @@
-//! What is asked of a timeline, wherever that is written: options, annotations and environment
-//! variables are parsed, checked and refused alike.
+//! A request for a timeline, however it is written: options, annotations and environment variables
+//! are parsed, checked and refused alike.
 
 use eigentime_timeline::text::{parse_anchor, parse_date, parse_offset, parse_rate};
 use eigentime_timeline::{Freeze, HostInstant, Nanos, Rate, VirtualInstant};
@@ -11,13 +11,14 @@ use crate::registry::Name;
 use crate::saved::{Policy, Saved};
 use crate::skip::{AtLimit, Limit, Skip, parse_busy_rate, parse_pause, parse_skips};
 
-/// What annotations begin with.
+/// The prefix of annotations.
 pub const ANNOTATION: &str = "io.eigentime.";
 
-/// What environment variables begin with.
+/// The prefix of environment variables.
 pub const VARIABLE: &str = "EIGENTIME_";
 
-/// The table of settings: of each its name, where its value stands, and what reads that.
+/// The table of settings: the name of each, the field that holds its value, and the function that
+/// parses it.
 macro_rules! settings {
     ($($(#[$doc:meta])+ $key:ident $name:literal $field:ident: $type:ty = $read:expr;)*) => {
         /// A setting.
@@ -36,7 +37,7 @@ macro_rules! settings {
             }
         }
 
-        /// What is asked of a timeline. What is not given is `None`, or off.
+        /// A request for a timeline. Settings that are not given are `None` or off.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct ClockRequest {
             $($(#[$doc])+ pub $field: $type,)*
@@ -50,7 +51,7 @@ macro_rules! settings {
                 Ok(())
             }
 
-            /// Is it set? A switch that is off is not.
+            /// Whether it is set. A switch that is off is not.
             #[must_use]
             pub fn has(&self, key: Key) -> bool {
                 match key {
@@ -64,37 +65,37 @@ macro_rules! settings {
 settings! {
     /// The date at which the wall clock starts.
     Date "date" date: Option<VirtualInstant> = given(parse_date);
-    /// What the wall clock is ahead of the host's.
+    /// How far the wall clock is ahead of the host's.
     Offset "offset" offset: Option<Nanos> = given(parse_offset);
-    /// What CLOCK_MONOTONIC is ahead of the host's.
+    /// How far CLOCK_MONOTONIC is ahead of the host's.
     Monotonic "monotonic" monotonic: Option<Nanos> = given(parse_offset);
-    /// What CLOCK_BOOTTIME is ahead of the host's.
+    /// How far CLOCK_BOOTTIME is ahead of the host's.
     Boottime "boottime" boottime: Option<Nanos> = given(parse_offset);
     /// Virtual seconds per host second.
     Rate "rate" rate: Option<Rate> = given(parse_rate);
-    /// Which clocks stand still.
+    /// The clocks that are frozen.
     Freeze "freeze" freeze: Option<Freeze> = parse_freeze;
-    /// An instant of the host's wall clock, and what the timeline's shows then.
+    /// An instant of the host's wall clock, and the timeline's reading then.
     Anchor "anchor" anchor: Option<(HostInstant, VirtualInstant)> = given(parse_anchor);
-    /// The timeline to make or to join.
+    /// The timeline to create or to join.
     Timeline "timeline" timeline: Option<Name> = given(str::parse);
-    /// Must the timeline be there already?
+    /// Whether the timeline must exist already.
     Existing "existing" existing: bool = parse_switch;
-    /// May containers that name the timeline join it?
+    /// Whether containers that name the timeline may join it.
     Joinable "joinable" joinable: bool = parse_switch;
     /// Who may set the wall clock.
     SettableBy "settable-by" settable_by: Option<SettableBy> = given(str::parse);
-    /// Are sites of calls left as they are?
+    /// Whether call sites are left unchanged.
     Rewrite "rewrite" no_rewrite: bool = |text| parse_switch(text).map(|rewrites| !rewrites);
-    /// Are programs traced for their whole life?
+    /// Whether programs are traced for their whole life.
     Traced "traced" traced: bool = parse_switch;
-    /// Is time skipped that nobody uses?
+    /// Whether idle time is skipped.
     SkipIdle "skip-idle" skip_idle: bool = parse_switch;
-    /// The rate while it cannot be skipped.
+    /// The rate while time cannot be skipped.
     BusyRate "busy-rate" busy_rate: Option<Rate> = given(parse_busy_rate);
-    /// For how long what may come from outside holds the clocks.
+    /// How long possible input from outside holds the clocks.
     IdleGrace "idle-grace" idle_grace: Option<Nanos> = given(parse_pause);
-    /// How often time may be skipped, until more is allowed.
+    /// How many skips are allowed before more must be granted.
     Skips "skips" skips: Option<u64> = given(parse_skips);
     /// The date at which the timeline ends.
     Until "until" until: Option<VirtualInstant> = given(parse_date);
@@ -102,20 +103,20 @@ settings! {
     For "for" span: Option<Nanos> = given(parse_pause);
     /// What happens at its end.
     AtLimit "at-limit" at_limit: Option<AtLimit> = given(str::parse);
-    /// A saved timeline to go on from.
+    /// A saved timeline to resume.
     Continue "continue" saved: Option<Box<Saved>> = only_option;
-    /// How a saved timeline goes on.
+    /// How a saved timeline resumes.
     Policy "policy" policy: Option<Policy> = only_option;
 }
 
 impl Key {
-    /// Can a bundle have it? Others, only the command line has.
+    /// Whether a bundle can have it. The others exist only on the command line.
     fn is_of_bundles(self) -> bool {
         !matches!(self, Self::Continue | Self::Policy)
     }
 }
 
-/// What reads a value that may be missing, from what reads one.
+/// Makes a parser of optional values from a parser of values.
 fn given<T, E: ToString>(
     read: impl Fn(&str) -> Result<T, E>,
 ) -> impl Fn(&str) -> Result<Option<T>, String> {
@@ -126,7 +127,8 @@ fn only_option<T>(_: &str) -> Result<Option<T>, String> {
     Err("only the command line has it".to_owned())
 }
 
-/// What environment variables of other parts of Eigentime go on with: they are no settings.
+/// The suffixes of environment variables that belong to other parts of Eigentime and are no
+/// settings.
 const OF_OTHERS: [&str; 6] =
     ["OCI_RUNTIME", "PRELOAD", "PRELOAD_REPORT", "RUNTIME_DIR", "STATE", "TOKEN"];
 
@@ -147,7 +149,7 @@ const CONTRADICTIONS: [(Key, Key); 13] = [
     (Key::Continue, Key::Boottime),
 ];
 
-/// Settings that mean nothing without any of those behind them.
+/// Settings that mean nothing without one of those that follow them.
 const NEEDS: [(Key, &[Key]); 10] = [
     (Key::BusyRate, &[Key::SkipIdle]),
     (Key::IdleGrace, &[Key::SkipIdle]),
@@ -164,7 +166,7 @@ const NEEDS: [(Key, &[Key]); 10] = [
 /// How a setting is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As an option of the command.
+    /// As a command-line option.
     Option,
     /// As an annotation of a container.
     Annotation,
@@ -173,12 +175,12 @@ pub enum Form {
 }
 
 impl Form {
-    /// The setting in this form.
+    /// The name of the setting in this form.
     #[must_use]
     pub fn of(self, key: Key) -> String {
         let name = key.name();
         match self {
-            // The only one whose option says the opposite.
+            // The only one whose option has the opposite meaning.
             Self::Option if key == Key::Rewrite => "--no-rewrite".to_owned(),
             Self::Option => format!("--{name}"),
             Self::Annotation => format!("{ANNOTATION}{name}"),
@@ -188,11 +190,11 @@ impl Form {
         }
     }
 
-    /// The setting of that name in this form; `None` if the name belongs to somebody else.
+    /// The setting of that name in this form; `None` if the name belongs to another program.
     ///
     /// # Errors
     ///
-    /// If it begins like a setting, and is none that a bundle can have.
+    /// If it has the prefix of settings but is none that a bundle can have.
     pub fn key(self, name: &str) -> Option<Result<Key, Wrong>> {
         let begin = match self {
             Self::Option => "--",
@@ -212,7 +214,7 @@ impl Form {
     }
 }
 
-/// What is wrong with a setting.
+/// An error in a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what it is")]
 pub enum Wrong {
@@ -227,11 +229,11 @@ pub enum Wrong {
 }
 
 impl ClockRequest {
-    /// Takes a setting that is written as text. A later one of the same name counts.
+    /// Sets a setting from text. A later one of the same name overrides it.
     ///
     /// # Errors
     ///
-    /// If the value makes no sense.
+    /// If the value is invalid.
     pub fn set(&mut self, key: Key, form: Form, value: &str) -> Result<(), Wrong> {
         self.parse(key, value).map_err(|reason| Wrong::Value {
             name: form.of(key),
@@ -240,8 +242,8 @@ impl ClockRequest {
         })
     }
 
-    /// Refuses settings that contradict each other, or mean nothing. `form` says how one that is
-    /// set was written.
+    /// Refuses settings that contradict each other or have no effect. `form` returns how a setting
+    /// was written.
     ///
     /// # Errors
     ///
@@ -267,7 +269,7 @@ impl ClockRequest {
         Ok(())
     }
 
-    /// The clocks, if anything speaks of them.
+    /// The clocks, if any setting concerns them.
     #[must_use]
     pub fn clocks(&self) -> Option<Clocks> {
         /// Settings that do not.
@@ -279,7 +281,7 @@ impl ClockRequest {
         let start = match &self.saved {
             Some(saved) => {
                 motion.rate = rate.unwrap_or(saved.motion().rate);
-                // A rate asked for lets it run.
+                // Asking for a rate makes the clocks run.
                 let saved_freeze = saved.motion().freeze.filter(|_| rate.is_none());
                 motion.freeze = self.freeze.or(saved_freeze);
                 Start::Saved(saved.clone(), self.policy.unwrap_or_default().into())
@@ -297,7 +299,7 @@ impl ClockRequest {
         Some(Clocks { start, motion, skip: self.skip() })
     }
 
-    /// How the time that nobody uses is skipped, if it is.
+    /// How idle time is skipped, if it is.
     fn skip(&self) -> Option<Skip> {
         let until = self.until.map(Limit::Date);
         self.skip_idle.then(|| Skip {
@@ -308,14 +310,14 @@ impl ClockRequest {
         })
     }
 
-    /// What the timeline allows to others, if it is made.
+    /// What a newly created timeline allows others.
     #[must_use]
     pub fn consent(&self) -> Consent {
         Consent { joinable: self.joinable, settable_by: self.settable_by }
     }
 }
 
-/// A switch: true or false, yes or no, on or off, 1 or 0.
+/// Parses a switch: true or false, yes or no, on or off, 1 or 0.
 ///
 /// # Errors
 ///
@@ -328,7 +330,7 @@ pub fn parse_switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Which clocks stand still: all, wall, or a switch for all.
+/// Parses which clocks are frozen: all, wall, or a switch for all.
 ///
 /// # Errors
 ///
@@ -371,7 +373,7 @@ mod tests {
         };
         let third = asks(&[(Key::Rate, "1/3"), (Key::Date, "2038-01-19T03:14:07Z")]);
         assert_eq!(third, asks(&[(Key::Date, "@2147483647"), (Key::Rate, "1/3")]));
-        // The nearest decimal is another rate.
+        // The nearest decimal is a different rate.
         assert_ne!(third, asks(&[(Key::Date, "@2147483647"), (Key::Rate, "0.333333333")]));
         assert_eq!(asks(&[(Key::Offset, "36h")]), asks(&[(Key::Offset, "1d12h")]));
         assert_eq!(asks(&[(Key::Timeline, "shop"), (Key::Joinable, "true")]), None);

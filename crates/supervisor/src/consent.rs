@@ -1,15 +1,15 @@
-//! What the maker of a timeline allows to others.
+//! What the creator of a timeline allows others.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the maker of a timeline allows to others.
+/// What the creator of a timeline allows others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
-    /// May containers join it because their bundle names it?
+    /// Whether containers may join it because their bundle names it.
     pub joinable: bool,
-    /// Who may set its wall clock from inside; if it is not said, the usual rule holds.
+    /// Who may set its wall clock from inside; the usual rule applies by default.
     pub settable_by: Option<SettableBy>,
 }
 
@@ -27,7 +27,7 @@ pub enum SettableBy {
 }
 
 impl SettableBy {
-    /// All of them, with their names.
+    /// All variants, with their names.
     const ALL: [(&'static str, Self); 3] =
         [("nobody", Self::Nobody), ("privileged", Self::Privileged), ("anyone", Self::Anyone)];
 }
@@ -49,8 +49,8 @@ impl FromStr for SettableBy {
 }
 
 impl Consent {
-    /// Who may set the wall clock. Unless it is said, those who may set it on a host, as long as
-    /// nobody else lives by it.
+    /// Who may set the wall clock. By default, those who may set it on a host, as long as nothing
+    /// else is in the timeline.
     #[must_use]
     pub fn settable_by(self, is_shared: bool) -> SettableBy {
         self.settable_by.unwrap_or(match is_shared {
@@ -60,12 +60,12 @@ impl Consent {
     }
 }
 
-/// Who names the timeline that is to be joined.
+/// Who names the timeline to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NamedBy {
     /// The timeline's user, on a command line.
     User,
-    /// The bundle of a container, where it may come from an image.
+    /// The bundle of a container, where the name may come from an image.
     Bundle,
 }
 

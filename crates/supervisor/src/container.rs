@@ -1,5 +1,5 @@
-//! Containers: the calling process becomes the OCI runtime, and what that starts in the
-//! container is a member of a timeline.
+//! Containers: the calling process becomes the OCI runtime, and the programs that the runtime
+//! starts in the container are members of a timeline.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -26,44 +26,43 @@ use crate::plan::{Clocks, Tracing};
 use crate::registry::{Name, Registry};
 use crate::tracer::{Opening, TimeNamespace};
 
-/// What an OCI runtime is to do, and the clocks of what it starts.
+/// The task of an OCI runtime, and the clocks of what it starts.
 pub struct Contained<'a> {
     /// The runtime and its arguments.
     pub runtime: Vec<CString>,
-    /// The container that it makes.
+    /// The container that it creates.
     pub container: Container,
-    /// The clocks; none: the host's, or those that the shared timeline has.
+    /// The clocks. `None`: the host's, or those of the shared timeline.
     pub clocks: Option<Clocks>,
-    /// The timeline to share; else one that is called by the container's number.
+    /// The timeline to share; `None`: one named after the container's ID.
     pub timeline: Option<Name>,
-    /// Must that be there already?
+    /// Whether that must exist already.
     pub existing: bool,
     /// Who names it.
     pub named_by: NamedBy,
-    /// What it allows, if it is made.
+    /// What it allows, if it is created.
     pub consent: Consent,
-    /// Is there to be a time namespace even if no offset needs one?
+    /// Whether to create a time namespace even if no offset needs one.
     pub time_namespace: bool,
-    /// What describes the container to the runtime.
+    /// The description of the container for the runtime.
     pub bundle: &'a dyn Bundle,
-    /// Files that were replaced, to be put back once the container has ended.
+    /// Replaced files, to be put back once the container has ended.
     pub put_back: Vec<PathBuf>,
-    /// The process with whose end the container ends.
+    /// The process with which the container ends.
     pub dies_with: Option<Pid>,
-    /// Are sites of calls rewritten, so that they need no stop?
+    /// Whether call sites are rewritten, so that they need no stop.
     pub rewrites: bool,
     /// When it is traced.
     pub tracing: Tracing,
 }
 
-/// What describes a container to its runtime.
+/// The description of a container for its runtime.
 pub trait Bundle {
-    /// Would the runtime enter a time namespace that the bundle names? Runtimes that
-    /// would not are started in it.
+    /// Whether the runtime would enter a time namespace named in the bundle. Other runtimes are
+    /// started in it.
     fn is_heeded(&self) -> bool;
 
-    /// Writes what the runtime is to read, with the time namespace that the container is to
-    /// be put into, if there is one.
+    /// Writes what the runtime reads, with the time namespace of the container if there is one.
     ///
     /// # Errors
     ///
@@ -71,8 +70,8 @@ pub trait Bundle {
     fn write(&self, time_namespace: Option<&Path>) -> Result<(), String>;
 }
 
-/// Turns the calling process into the OCI runtime that makes a container. Returns only if
-/// that failed.
+/// Turns the calling process into the OCI runtime that creates a container. Returns only if that
+/// fails.
 ///
 /// The calling process must have a single thread.
 pub fn start(contained: &Contained<'_>) -> Error {
@@ -135,7 +134,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
             go_to_time_of(supervisor, contained.bundle, inherits)?;
             Ok(entry.start(&joined)?)
         }
-        // Somebody else has just taken the name.
+        // Another process has just taken the name.
         Lookup::Present(..) if contained.timeline.is_none() => {
             Err(is_there(&contained.container).into())
         }
@@ -149,7 +148,7 @@ fn prepare(contained: &Contained<'_>) -> Result<Infallible, Error> {
     })
 }
 
-/// Sees to it that the container is in the time namespace of its timeline.
+/// Ensures that the container is in the time namespace of its timeline.
 fn go_to_time_of(supervisor: Pid, bundle: &dyn Bundle, inherits: bool) -> Result<(), Error> {
     let other = namespace::other_time(supervisor);
     if inherits && other.is_some() {
@@ -170,9 +169,9 @@ fn join_user_of(supervisor: Pid) -> Result<(), Error> {
     namespace::join_user(supervisor).map_err(Error::system("enter the timeline's user namespace"))
 }
 
-/// Turns the calling process into the OCI runtime that enters a container. Returns only
-/// if that failed, or if no timeline has the container. `prepare` does what is left to be
-/// done in the first case, and returns the files to be put back.
+/// Turns the calling process into the OCI runtime that enters a container. Returns only if that
+/// fails, or if no timeline has the container. Otherwise `prepare` makes the remaining
+/// preparations, and returns the files to be put back.
 ///
 /// The calling process must have a single thread.
 ///
@@ -188,14 +187,14 @@ pub fn enter(
     let Some(name) = registry.timeline_of(container) else { return Ok(()) };
     let found = match client::ask(&registry, &name, &Request::Containers) {
         Ok(Answer::Containers(all)) => all.into_iter().find(|one| one.is(container)),
-        // It has ended, and with it the container.
+        // The timeline has ended, and with it the container.
         Err(Failure::NoSuch { .. } | Failure::Gone(_)) => None,
         answer => return Err(unexpected(&name, answer)),
     };
     let Some(container) = found else { return Ok(()) };
     check_this_process()?;
     let starts = |put_back| Starts::Inside { container: container.clone(), put_back };
-    // That was said when the container was made.
+    // That was decided when the container was created.
     let rewrites = true;
     let entry = Entry {
         name: &name,
@@ -211,7 +210,7 @@ pub fn enter(
         existing: false,
     };
     let entered = named::find(&name, |found| match found {
-        // With its timeline the container has ended.
+        // The container has ended with its timeline.
         Lookup::Absent(..) => {
             Err(Error::Timeline(format!("container {} has ended", container.id)).into())
         }
@@ -228,7 +227,7 @@ pub fn enter(
     match entered? {}
 }
 
-/// The timeline that has a container.
+/// The timeline of a container.
 ///
 /// # Errors
 ///
@@ -240,12 +239,12 @@ pub fn timeline_of(container: &Container) -> Result<Option<Name>, Error> {
     Ok(found.then_some(name))
 }
 
-/// A name for the timeline of a container that was restored: that of the timeline which it was on as
-/// `former`, if that was not its own and there is none, or one of its own.
+/// A name for the timeline of a restored container: that of its timeline `former`, if that was
+/// shared and no longer exists, or a new one of its own.
 ///
 /// # Errors
 ///
-/// If there is a container of that number.
+/// If a container with that ID exists.
 pub fn name_after(
     container: &Container,
     former: Option<&Container>,
@@ -259,9 +258,9 @@ pub fn name_after(
     }
 }
 
-/// The timeline of a pod, which its sandbox is in, for a container that is to join these namespaces.
-/// One of them has to be the sandbox's: what is said of a container may come from an image, but
-/// which namespaces it joins may not.
+/// The timeline of a pod, which contains its sandbox, for a container that joins these namespaces.
+/// One of them must be the sandbox's: the description of a container may come from an image, but
+/// the namespaces it joins may not.
 ///
 /// # Errors
 ///
@@ -275,7 +274,7 @@ pub fn timeline_of_pod(
     let Some(name) = registry.timeline_of(sandbox) else { return Ok(None) };
     let shown: Shown = match client::call(&registry, &name, Method::Show {}) {
         Ok(shown) => shown,
-        // It has ended, and with it the sandbox.
+        // The timeline has ended, and with it the sandbox.
         Err(Failure::NoSuch { .. } | Failure::Gone(_)) => return Ok(None),
         Err(failure) => return Err(Error::Timeline(failure.to_string())),
     };
@@ -289,15 +288,15 @@ pub fn timeline_of_pod(
     Ok(joined.any(|one| theirs.contains(&one)).then_some(name))
 }
 
-/// Moves the calling process to where the runtime is that makes the container which one
-/// of these words names, if it could not enter a time namespace by itself: it tells by
-/// the moment of its start, as it sees it, whether the container is still there.
+/// Moves the calling process into the namespaces of the runtime that created the container named in
+/// one of these words, if that runtime could not enter a time namespace itself: a runtime decides
+/// whether the container still exists by its start time, as seen from there.
 ///
 /// The calling process must have a single thread.
 ///
 /// # Errors
 ///
-/// If it may not.
+/// If it is not permitted.
 pub fn visit<'a>(root: &str, words: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
     let Ok(Some(registry)) = Registry::existing() else { return Ok(()) };
     let containers = words.into_iter().map(|word| Container {
@@ -317,7 +316,7 @@ pub fn visit<'a>(root: &str, words: impl IntoIterator<Item = &'a str>) -> Result
     join_time_of(supervisor)
 }
 
-/// A name for a container's own timeline: its number, unless another has that.
+/// A name for a container's own timeline: its ID, unless another timeline has that name.
 fn free_name(container: &Container) -> Result<Name, Error> {
     /// A container that is started again may still be ending.
     const PATIENCE: Duration = Duration::from_secs(2);
@@ -357,7 +356,7 @@ fn is_missing(name: &Name) -> Error {
     ))
 }
 
-/// The name of a container's own timeline: its number, where that can be a name.
+/// The name of a container's own timeline: its ID, if that is a valid name.
 fn own_name(id: &str) -> Name {
     id.parse().unwrap_or_else(|_| numbered(id))
 }

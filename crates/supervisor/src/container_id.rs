@@ -1,4 +1,4 @@
-//! What engines call a container.
+//! How engines identify a container.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Is it the same container, whatever else is known of it?
+    /// Whether it is the same container, ignoring everything else known of it.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         (&self.id, &self.root) == (&other.id, &other.root)
@@ -35,9 +35,9 @@ impl Container {
 
 impl std::fmt::Display for Container {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        /// As many letters as engines show of a number.
+        /// How many characters of an ID engines show.
         const SHOWN: usize = 12;
-        // Ours are short, and say what they are.
+        // IDs that Eigentime makes are short and descriptive.
         let is_engines = self.id.chars().all(|letter| letter.is_ascii_hexdigit());
         let id = self.id.get(..SHOWN).filter(|_| is_engines).unwrap_or(&self.id);
         match &self.name {

@@ -1,9 +1,9 @@
 //! The supervisor's process.
 //!
-//! It runs beside the program, with no relation to it but ptrace: it is not a child of the program's,
-//! so that the program never waits for a child it did not make; it is in a session of its own, so
-//! that no signal of the terminal reaches it; and it has none of the caller's descriptors, so that it
-//! keeps no pipe and no terminal open.
+//! It runs beside the program, related to it only by ptrace. It is not a child of the program, so
+//! the program never waits for a child it did not create. It is in its own session, so no signal of
+//! the terminal reaches it. It has none of the caller's descriptors, so it keeps no pipe and no
+//! terminal open.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,10 +22,10 @@ use crate::proc;
 use crate::region::Region;
 use crate::tracer::{Subject, Supervisor};
 
-/// What the supervisor says when it follows the process.
+/// The supervisor's report that it follows the process.
 const FOLLOWING: i32 = 0;
 
-/// Starts the supervisor, and returns when it follows this process, if that is to start
+/// Starts the supervisor, and returns once it follows this process, if this process is to start
 /// something.
 pub fn start_supervisor(
     region: Region,
@@ -47,10 +47,9 @@ pub fn start_supervisor(
     Ok(supervisor)
 }
 
-/// Splits off a process that is nobody's child, and returns whether this is it.
+/// Splits off an orphaned process, and returns whether this is it.
 fn split_off() -> Result<bool, Error> {
-    // A child that sends no signal when it ends: the program must not find one
-    // pending.
+    // A child that sends no signal when it ends, so that the program never finds one pending.
     let clone = || {
         // SAFETY: a plain fork of a process with one thread; no exit signal.
         let result = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
@@ -79,12 +78,12 @@ fn split_off() -> Result<bool, Error> {
     }
 }
 
-/// The life of the supervisor.
+/// Runs the supervisor.
 fn supervise(mut supervisor: Supervisor, starts: Option<(Pid, &Starts)>, caller: UnixStream) -> ! {
     let mut kept = supervisor.descriptors();
     kept.push(caller.as_raw_fd());
     detach(kept);
-    // Before `follow`, which may make another thread.
+    // Before `follow`, which may create another thread.
     let prepared = match starts {
         Some((program, Starts::Program)) => supervisor.pass_signals_to(Some(program)),
         None => supervisor.pass_signals_to(None),
@@ -100,7 +99,7 @@ fn supervise(mut supervisor: Supervisor, starts: Option<(Pid, &Starts)>, caller:
     answer_and_serve(supervisor, caller, outcome)
 }
 
-/// Tells the caller what came of it, and keeps the timeline if that is something.
+/// Reports the outcome to the caller, and keeps the timeline if that is a success.
 fn answer_and_serve(mut supervisor: Supervisor, mut caller: UnixStream, outcome: i32) -> ! {
     let reported = report_outcome(&mut caller, outcome);
     drop(caller);
@@ -111,10 +110,10 @@ fn answer_and_serve(mut supervisor: Supervisor, mut caller: UnixStream, outcome:
     unsafe { libc::_exit(0) }
 }
 
-/// Gives up all that ties the supervisor to its caller, but these descriptors.
+/// Gives up everything that ties the supervisor to its caller, except these descriptors.
 fn detach(kept: Vec<i32>) {
-    // None of these can fail in a way that matters: a new process can make a
-    // session, and "/" is there.
+    // None of these can fail in a way that matters: a new process can create a session, and "/"
+    // exists.
     let _ = setsid();
     let _ = chdir(c"/");
     let _ = nix::sys::prctl::set_name(proc::SUPERVISOR);
@@ -123,8 +122,8 @@ fn detach(kept: Vec<i32>) {
     raise_descriptor_limit();
 }
 
-/// Each caller needs a descriptor, and where time is skipped each thread two. The supervisor starts no
-/// program that would inherit the limit.
+/// Raises the descriptor limit. Each caller needs one descriptor, and each thread two where time is
+/// skipped. The supervisor starts no program that would inherit the limit.
 fn raise_descriptor_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         // Without them, callers take turns, and files are opened each time.
@@ -132,13 +131,13 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// Tells the caller what became of its supervisor, and which process that is.
+/// Reports the outcome and the supervisor's process ID to the caller.
 fn report_outcome(caller: &mut UnixStream, outcome: i32) -> std::io::Result<()> {
     let words = [outcome, std::process::id() as i32];
     caller.write_all(&words.map(i32::to_ne_bytes).concat())
 }
 
-/// Waits until the supervisor follows this process, and returns which process it is.
+/// Waits until the supervisor follows this process, and returns its process ID.
 fn await_supervisor(mut supervisor: UnixStream) -> Result<Pid, Error> {
     let mut words = [[0; 4]; 2];
     for word in &mut words {
@@ -151,8 +150,8 @@ fn await_supervisor(mut supervisor: UnixStream) -> Result<Pid, Error> {
     }
 }
 
-/// Splits off a supervisor that traces no program between its calls. It waits on the other end of the connection
-/// until it is told by [`follow_notified`] what to listen to.
+/// Splits off a supervisor that traces no program between its calls. It waits on the other end of
+/// the connection until [`follow_notified`] passes it the listener.
 pub fn start_notified_supervisor(region: Region, subject: Subject) -> Result<UnixStream, Error> {
     let (ours, theirs) = pair()?;
     let program = getpid();
@@ -166,7 +165,7 @@ pub fn start_notified_supervisor(region: Region, subject: Subject) -> Result<Uni
     Ok(ours)
 }
 
-/// Tells that supervisor what to listen to, and returns once it does.
+/// Passes the listener to that supervisor, and returns once it listens.
 pub fn follow_notified(mut supervisor: UnixStream, listener: &OwnedFd) -> Result<(), Error> {
     let reported = supervisor.write_all(&listener.as_raw_fd().to_ne_bytes());
     reported.map_err(|_| Error::SupervisorGone)?;
@@ -175,7 +174,7 @@ pub fn follow_notified(mut supervisor: UnixStream, listener: &OwnedFd) -> Result
     Ok(())
 }
 
-/// The life of a supervisor that traces no program between its calls.
+/// Runs a supervisor that traces no program between its calls.
 fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: UnixStream) -> ! {
     if let Some(mut supervisor) = supervisor {
         let mut kept = supervisor.descriptors();
@@ -194,8 +193,8 @@ fn supervise_notified(supervisor: Option<Supervisor>, program: Pid, mut caller: 
     unsafe { libc::_exit(0) }
 }
 
-/// Splits off a process that takes a timeline over, and returns once it keeps it. Of this process's
-/// descriptors it has `kept`.
+/// Splits off a process that takes over a timeline, and returns once it keeps it. Of this process's
+/// descriptors it keeps only `kept`.
 pub fn start_successor(
     kept: i32,
     take_over: impl FnOnce() -> Result<Supervisor, String>,
@@ -207,7 +206,7 @@ pub fn start_successor(
         detach(vec![kept, theirs.as_raw_fd()]);
         let taken = take_over();
         let told = taken.as_ref().map_or_else(String::as_str, |_| KEEPS);
-        // Nobody may be left to be told.
+        // The receiver may be gone.
         let _ = theirs.write_all(told.as_bytes());
         drop(theirs);
         if let Ok(mut supervisor) = taken {
@@ -225,16 +224,16 @@ pub fn start_successor(
     }
 }
 
-/// Two ends of a connection between the caller and its supervisor.
+/// The two ends of a connection between the caller and its supervisor.
 fn pair() -> Result<(UnixStream, UnixStream), Error> {
     UnixStream::pair()
         .map_err(|error| Error::System { action: "make a pair of sockets", cause: errno(error) })
 }
 
-/// Yama allows a process to be traced by its ancestors only, or by whom it says.
+/// Permits tracing of this process: Yama lets only its ancestors trace it, or those that it names.
 pub fn allow_tracing(by_anyone: bool) {
     let who = if by_anyone { libc::PR_SET_PTRACER_ANY } else { 0 };
-    // SAFETY: no memory is involved. Without Yama the kernel does not know the
-    // request, and none is needed.
+    // SAFETY: no memory is involved. Without Yama the kernel does not know the request, and none is
+    // needed.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, who, 0, 0, 0) };
 }

@@ -1,4 +1,4 @@
-//! What can stop a program from being started in a timeline.
+//! Errors that prevent a program from starting in a timeline.
 
 use std::ffi::CString;
 
@@ -138,12 +138,12 @@ impl From<Unusable> for Error {
 }
 
 impl Error {
-    /// For `map_err` on a call of the kernel.
+    /// For `map_err` on a system call.
     pub(crate) fn system(action: &'static str) -> impl FnOnce(Errno) -> Self {
         move |cause| Self::System { action, cause }
     }
 
-    /// The exit status by which `env` and `docker run` tell such a failure.
+    /// The exit status with which `env` and `docker run` report such a failure.
     #[must_use]
     pub fn exit_status(&self) -> i32 {
         match self {
@@ -157,21 +157,21 @@ impl Error {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run '{}': {}", .program.to_string_lossy(), .cause.desc())]
 pub struct ExecError {
-    /// As the command named it.
+    /// As given in the command.
     pub program: CString,
-    /// The kernel's word.
+    /// The kernel's error.
     pub cause: Errno,
 }
 
 impl ExecError {
-    /// 127 if there is no such program, 126 if there is one.
+    /// 127 if there is no such program, 126 if there is.
     #[must_use]
     pub fn exit_status(&self) -> i32 {
         if self.cause == Errno::ENOENT { 127 } else { 126 }
     }
 }
 
-/// The number of an error; EIO if it has none.
+/// The `errno` of an error; EIO if it has none.
 pub(crate) fn errno(error: std::io::Error) -> Errno {
     Errno::try_from(error).unwrap_or(Errno::EIO)
 }

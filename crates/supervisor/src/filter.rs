@@ -1,9 +1,8 @@
-//! The seccomp filter: which calls stop for the supervisor. Made from the table.
+//! The seccomp filter, generated from the table: which calls stop for the supervisor.
 //!
-//! Calls that are not in the table are allowed by their number alone, which the
-//! kernel remembers, so that they cost next to nothing. Those in the table are
-//! allowed where their arguments show that no time has to be translated, and from
-//! the image's own system call instruction.
+//! Calls that are not in the table are allowed by their number alone. The kernel caches that, so
+//! they cost almost nothing. Calls in the table are allowed where their arguments show that no time
+//! has to be translated, and from the image's own system call instruction.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -20,19 +19,18 @@ use nix::errno::Errno;
 /// How much of a timeline can differ from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The wall clock only: relative waits and waits on other clocks are right as
-    /// they are.
+    /// The wall clock only: relative waits and waits on other clocks are right as they are.
     Wall,
     /// Every clock.
     All,
 }
 
-/// How the supervisor learns of calls.
+/// How the supervisor is notified of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// By a stop of a thread that it traces.
+    /// By a ptrace stop of a thread that it traces.
     Traced,
-    /// By a notification, of calls that start programs as well.
+    /// By a seccomp notification, also for calls that start programs.
     Notified,
 }
 
@@ -48,22 +46,22 @@ impl Told {
 /// What the filter of a timeline depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
-    /// How the supervisor learns of calls.
+    /// How the supervisor is notified of calls.
     pub told: Told,
     /// How much of the timeline can differ from the host.
     pub scope: Scope,
-    /// The address after the system call instruction that is exempted.
+    /// The address after the exempted system call instruction.
     pub exempt: u64,
-    /// Does the program run in a user namespace that maps its own group only?
+    /// Whether the program runs in a user namespace that maps its own group only.
     pub hides_groups: bool,
 }
 
-/// The filter of a timeline all of whose clocks may differ from the host's.
+/// The filter of a timeline in which every clock may differ from the host's.
 pub fn of_all_clocks(told: Told, exempt: u64) -> Vec<libc::sock_filter> {
     assemble(&Subject { told, scope: Scope::All, exempt, hides_groups: false })
 }
 
-/// A program as it lies in memory.
+/// A program as it is laid out in memory.
 pub fn bytes_of(program: &[libc::sock_filter]) -> Vec<u8> {
     let bytes = program.iter().flat_map(|it| {
         let [code, k] = [it.code.to_ne_bytes().to_vec(), it.k.to_ne_bytes().to_vec()];
@@ -72,7 +70,7 @@ pub fn bytes_of(program: &[libc::sock_filter]) -> Vec<u8> {
     bytes.collect()
 }
 
-/// Is this the program of the filter of a timeline, as the kernel tells it?
+/// Whether this is the program of a timeline's filter, as reported by the kernel.
 pub fn is_of_timeline(program: &[u8], exempt: u64) -> bool {
     let same = |subject: &Subject| bytes_of(&assemble(subject)) == program;
     [Told::Notified, Told::Traced].into_iter().any(|told| {
@@ -83,7 +81,7 @@ pub fn is_of_timeline(program: &[u8], exempt: u64) -> bool {
     })
 }
 
-/// Told to the supervisor with a stop of a call of another architecture.
+/// The data passed to the supervisor when a call of another architecture stops.
 pub const FOREIGN: u16 = 1;
 
 /// Offsets in `struct seccomp_data`.
@@ -97,14 +95,14 @@ const fn arg_high(arg: u8) -> u32 {
     arg_low(arg) + 4
 }
 
-/// A place in the program that can be jumped to.
+/// A jump target in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Label(usize);
 
 /// Assembles a classic BPF program; jumps go forward only.
 struct Assembler {
     code: Vec<libc::sock_filter>,
-    /// Where each label stands, once it is placed.
+    /// The position of each label that has been placed.
     labels: Vec<Option<usize>>,
     /// Long jumps to be filled in.
     jumps: Vec<(usize, Label)>,
@@ -145,7 +143,7 @@ impl Assembler {
         self.emit(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0);
     }
 
-    /// Jumps if the comparison holds (`wanted`), or if it does not.
+    /// Jumps if the comparison is true (`wanted`), or if it is false.
     fn jump_on(&mut self, comparison: u32, k: u32, wanted: bool, to: Label) {
         let (jt, jf) = if wanted { (0, 1) } else { (1, 0) };
         self.emit(libc::BPF_JMP | comparison | libc::BPF_K, jt, jf, k);
@@ -186,7 +184,7 @@ struct Tests<'a> {
 }
 
 impl Tests<'_> {
-    /// Goes on only if the argument is not a null pointer.
+    /// Continues only if the argument is not a null pointer.
     fn given(&mut self, arg: u8) {
         let given = self.asm.label();
         self.asm.load(arg_low(arg));
@@ -196,7 +194,7 @@ impl Tests<'_> {
         self.asm.place(given);
     }
 
-    /// Goes on only if the argument holds a clock that the timeline may move.
+    /// Continues only if the argument is a clock that the timeline may move.
     fn on_moved_clock(&mut self, arg: u8) {
         let moved = self.asm.label();
         self.asm.load(arg_low(arg));
@@ -231,7 +229,7 @@ impl Tests<'_> {
                 self.given(wait.arg);
             }
             Form::Millis => {
-                // A timeout that is zero, or negative and so infinite.
+                // Allows a timeout that is zero, or negative and so infinite.
                 self.asm.load(arg_low(wait.arg));
                 self.asm.if_equal(0, self.allow);
                 self.asm.if_any(0x8000_0000, self.allow);
@@ -276,10 +274,9 @@ impl Tests<'_> {
     fn timer(&mut self, timer: Timer, op: TimerOp) {
         match (self.scope, op) {
             (Scope::All, _) => {}
-            // The supervisor has to know what a timer is armed for, and that it no
-            // longer is.
+            // The supervisor must know what a timer is armed for, and when it is disarmed.
             (Scope::Wall, TimerOp::Set { .. }) if timer == Timer::Posix => {}
-            // Where the wall clock stands still, what a timer on it has left does, too.
+            // Where the wall clock is frozen, the time left of a timer on it is frozen, too.
             (Scope::Wall, TimerOp::Get { .. }) if timer != Timer::Interval => {}
             (Scope::Wall, TimerOp::Get { .. } | TimerOp::Set { absolute: 0, .. }) => {
                 return self.never();
@@ -287,7 +284,7 @@ impl Tests<'_> {
             (Scope::Wall, TimerOp::Set { absolute, .. }) => self.has_any(1, absolute),
         }
         match (timer, op) {
-            // Without a new setting it is disarmed, and tells the old one.
+            // Without a new setting the timer is disarmed, and the old setting returned.
             (Timer::Interval, _) => self.equals(0, ITIMER_REAL),
             (Timer::Posix | Timer::Descriptor, TimerOp::Set { new, .. }) => self.given(new),
             (Timer::Alarm, _) | (_, TimerOp::Get { .. }) => {}
@@ -357,7 +354,7 @@ impl Tests<'_> {
                 self.asm.place(cancels);
                 self.given(1);
             }
-            // Of a thread that is traced each signal is told.
+            // ptrace reports every signal of a traced thread.
             Kind::Watch(Watch::Cancellation) => self.never(),
             Kind::Watch(Watch::Groups) if hides_groups => {}
             Kind::Watch(Watch::Groups) | Kind::Block => self.never(),
@@ -374,7 +371,7 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
 
     asm.load(ARCH);
     asm.if_equal(AUDIT_ARCH, native);
-    // Where nobody traces the thread, it fails with ENOSYS.
+    // Fails with ENOSYS if nothing traces the thread.
     asm.answer(libc::SECCOMP_RET_TRACE | u32::from(FOREIGN));
     asm.place(native);
     asm.load(NR);
@@ -425,8 +422,8 @@ pub fn assemble(subject: &Subject) -> Vec<libc::sock_filter> {
     asm.finish()
 }
 
-/// Puts the filter on the calling process and all it will start, and returns the
-/// descriptor on which it tells of calls.
+/// Installs the filter on the calling process and everything it starts, and returns the
+/// notification descriptor.
 pub fn install_with_listener(
     filter: &[libc::sock_filter],
     privileges: Privileges,
@@ -437,17 +434,17 @@ pub fn install_with_listener(
     Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) })
 }
 
-/// Puts the filter on the calling process and all it will start.
+/// Installs the filter on the calling process and everything it starts.
 pub fn install(filter: &[libc::sock_filter], privileges: Privileges) -> nix::Result<()> {
     set(filter, 0, privileges).map(drop)
 }
 
-/// What a filter may cost that the kernel puts only on processes without privilege.
+/// Whether a process may lose privileges to the filter, where the kernel requires `no_new_privs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privileges {
-    /// Files that give privileges give none any more.
+    /// Files no longer grant privileges (`no_new_privs`).
     Renounced,
-    /// Nothing: then there is no filter.
+    /// It keeps them: then no filter is installed.
     Kept,
 }
 
@@ -466,8 +463,8 @@ fn set(
         Errno::result(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) })
     };
     match set() {
-        // Without CAP_SYS_ADMIN the kernel wants to be sure that no set-user-ID
-        // program can be tricked by the filter.
+        // Without CAP_SYS_ADMIN the kernel requires that the filter cannot trick a set-user-ID
+        // program.
         Err(Errno::EACCES) if privileges == Privileges::Renounced => {
             nix::sys::prctl::set_no_new_privs()?;
             set()

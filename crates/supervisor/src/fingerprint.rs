@@ -1,14 +1,14 @@
-//! Numbers that tell texts and code apart. The build script uses it as well.
+//! Fingerprints of text and code. Also used by the build script.
 
-/// A number that differs where bytes differ (FNV-1a).
+/// A hash of bytes (FNV-1a).
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// What of a Rust source file is compiled, without white space: no comments, and nothing from its tests
-/// on, which come last.
+/// The compiled part of a Rust source file, without white space, comments, and its tests, which
+/// come last.
 #[allow(dead_code, reason = "only the build script and the tests use it")]
 pub fn code_of(source: &str) -> String {
     let lines = source.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]");

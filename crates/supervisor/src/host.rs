@@ -1,4 +1,4 @@
-//! What has to be known of this host's clocks and kernel.
+//! Properties of this host's clocks and kernel.
 
 use std::mem::offset_of;
 
@@ -18,11 +18,11 @@ pub fn read(id: ClockId) -> HostInstant {
     HostInstant(Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos())
 }
 
-/// Reads every clock that a timeline maps for one and the same moment, within a few
-/// nanoseconds: the others are set against the monotonic clock.
+/// Reads every clock that a timeline maps at the same moment, within a few nanoseconds, by
+/// comparing each with the monotonic clock.
 #[must_use]
 pub fn read_at_once() -> [HostInstant; CLOCKS] {
-    /// Readings of which the one with the shortest bracket counts.
+    /// Number of readings; the one with the shortest bracket counts.
     const TRIES: usize = 8;
     let ahead = Clock::ALL.map(|clock| {
         let tries = (0..TRIES).map(|_| {
@@ -36,7 +36,7 @@ pub fn read_at_once() -> [HostInstant; CLOCKS] {
     let now = read(ClockId::MONOTONIC);
     let mut all = ahead.map(|ahead| now.after(ahead));
     all[Clock::Monotonic as usize] = now;
-    // Between these two lie whole seconds.
+    // These two differ by whole seconds.
     let (wall, tai) = (all[Clock::Wall as usize], &mut all[Clock::Tai as usize]);
     *tai = wall.after(whole_seconds(tai.since(wall)));
     all
@@ -61,29 +61,28 @@ pub fn namespace_offsets() -> [Nanos; CLOCKS] {
     })
 }
 
-/// What is left of a span when the time between two readings is taken away.
+/// A span without the time that passed between two readings.
 #[must_use]
 pub fn whole_seconds(span: Nanos) -> Nanos {
     const SECOND: i64 = 1_000_000_000;
     Nanos::from_secs((span.0 + SECOND / 2).div_euclid(SECOND))
 }
 
-/// Of KERNEL_FUNCTION_NAMES.
+/// Indexes into KERNEL_FUNCTION_NAMES.
 const CLOCK_GETTIME: usize = 0;
 const GETTIMEOFDAY: usize = 2;
 
-/// The kernel's vDSO, which is the same in every 64-bit process of this boot but
-/// for its address.
+/// The kernel's vDSO, identical in every 64-bit process of this boot except for its address.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelVdso {
-    /// Where its functions stand in it; zero for what it does not have.
+    /// Offsets of its functions; zero for missing ones.
     functions: [u64; KERNEL_FUNCTION_NAMES.len()],
     ticks_ahead: i64,
-    /// Where a system call instruction stands in it.
+    /// Offset of a system call instruction.
     syscall: u64,
-    /// Where its code begins, and that code.
+    /// Offset of its code, and the code.
     code: (u64, &'static [u8]),
-    /// As it is mapped in this process.
+    /// As mapped in this process.
     bytes: &'static [u8],
 }
 
@@ -134,8 +133,8 @@ impl KernelVdso {
         base + self.syscall
     }
 
-    /// The functions of a vDSO mapped at `base`; `missing` stands in for those
-    /// that it does not have, and `raw_clock` for reading the clock.
+    /// The functions of a vDSO mapped at `base`; `missing` replaces missing ones, and `raw_clock`
+    /// the one that reads the clock.
     #[must_use]
     pub fn functions_at(&self, base: u64, missing: u64, raw_clock: u64) -> KernelFunctions {
         let at = |offset: u64, otherwise: u64| if offset == 0 { otherwise } else { base + offset };
@@ -153,8 +152,8 @@ impl KernelVdso {
         }
     }
 
-    /// The addresses of the instructions by which the function returns that `address` is in, of a
-    /// vDSO mapped at `base`; and those of what comes before all functions, to which they may go on.
+    /// The addresses of the return instructions of the function that contains `address`, in a vDSO
+    /// mapped at `base`, and of those in the code before all functions, where it may continue.
     #[must_use]
     pub fn returns_from(&self, base: u64, address: u64) -> Vec<u64> {
         let (start, code) = self.code;
@@ -164,14 +163,14 @@ impl KernelVdso {
         returns.filter(|at| concerned.contains(&function(*at))).map(|at| base + at).collect()
     }
 
-    /// Where in [`KernelFunctions`] stands the function by which it is found: one that remains the kernel's when the
-    /// image has come to read the clock by itself.
+    /// The index in [`KernelFunctions`] of the function that locates the vDSO: one that remains the
+    /// kernel's when the image reads the clock itself.
     #[must_use]
     pub fn landmark(&self) -> usize {
         self.found_by().0
     }
 
-    /// Its place in [`KernelFunctions`], and in the vDSO.
+    /// Its index in [`KernelFunctions`], and its offset in the vDSO.
     fn found_by(&self) -> (usize, u64) {
         match self.functions[GETTIMEOFDAY] {
             0 => (offset_of!(KernelFunctions, clock_gettime), self.functions[CLOCK_GETTIME]),
@@ -179,13 +178,13 @@ impl KernelVdso {
         }
     }
 
-    /// Where the vDSO is mapped whose [`Self::landmark`] is at `function`.
+    /// The base of the vDSO whose [`Self::landmark`] is at `function`.
     #[must_use]
     pub fn base_of(&self, function: u64) -> u64 {
         function.wrapping_sub(self.found_by().1)
     }
 
-    /// Is `address` in the vDSO whose [`Self::landmark`] is at `function`?
+    /// Whether `address` is in the vDSO whose [`Self::landmark`] is at `function`.
     #[must_use]
     pub fn holds(&self, function: u64, address: u64) -> bool {
         address.wrapping_sub(self.base_of(function)) < self.size()
@@ -196,7 +195,7 @@ impl KernelVdso {
 fn ticks_ahead() -> i64 {
     /// The ticks that programs see are always hundredths of a second (USER_HZ).
     const NANOS_PER_TICK: i64 = 10_000_000;
-    // SAFETY: without a buffer only the result is given.
+    // SAFETY: without a buffer only the result is returned.
     let ticks = unsafe { libc::times(std::ptr::null_mut()) };
     ticks * NANOS_PER_TICK - read(ClockId::MONOTONIC).as_nanos()
 }
@@ -206,8 +205,8 @@ fn mapped_at(base: u64) -> Option<&'static [u8]> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let mapping = mappings(&maps).into_iter().find(|it| it.range.start == base)?;
     let length = (mapping.range.end - base) as usize;
-    // SAFETY: the kernel maps the vDSO readable, does not change it, and it stays
-    // for as long as the process runs.
+    // SAFETY: the kernel maps the vDSO readable and does not change it, and it stays mapped as long
+    // as the process runs.
     Some(unsafe { std::slice::from_raw_parts(base as *const u8, length) })
 }
 

@@ -21,8 +21,8 @@ use crate::registry::{Name, Registry};
 use crate::tracer::{Opening, Subject, TimeNamespace};
 use crate::{named, namespace, nested};
 
-/// Turns the calling process into the program of the plan, in its timeline. Returns
-/// only if that failed.
+/// Turns the calling process into the program of the plan, in its timeline. Returns only if that
+/// fails.
 ///
 /// The calling process must have a single thread.
 pub fn run(plan: &Plan) -> Error {
@@ -48,14 +48,14 @@ fn prepare(plan: &Plan) -> Result<Infallible, Error> {
     }
 }
 
-/// Makes the named timeline of the plan in that directory, before any program: the plan's command is not started.
-/// If it is `held`, it ends with this process.
+/// Creates the named timeline of the plan in that directory before any program: the plan's command
+/// is not started. If it is `held`, it ends with this process.
 ///
 /// The calling process must have a single thread.
 ///
 /// # Errors
 ///
-/// If it cannot be made, or exists.
+/// If it cannot be created, or exists.
 pub fn create(plan: &Plan, name: &Name, registry: Registry, held: bool) -> Result<(), Error> {
     named::create(&named::Entry { held, ..entry(plan, name) }, registry)
 }
@@ -76,9 +76,9 @@ fn entry<'a>(plan: &'a Plan, name: &'a Name) -> named::Entry<'a> {
     }
 }
 
-/// Turns the calling process into a program in a time namespace of its own with these offsets of
-/// the monotonic clocks, and in nothing else: it has no supervisor and no filter. An ordinary user
-/// gets a user namespace with it. Returns only if that failed.
+/// Turns the calling process into a program in its own time namespace with these offsets of the
+/// monotonic clocks, without a supervisor or a filter. An ordinary user also gets a user namespace.
+/// Returns only if that fails.
 ///
 /// The calling process must have a single thread.
 pub fn run_in_namespace(command: &[CString], [monotonic, boottime]: [Nanos; 2]) -> Error {
@@ -95,7 +95,7 @@ fn start_private(plan: &Plan) -> Result<Infallible, Error> {
     let region = Region::new()?;
     let (scope, exempt) = (clocks.scope(), region.layout.exempt());
     let [monotonic, boottime] = clocks.offsets();
-    // Where it skips time, its supervisor moves all clocks, and so has to see the host's as the
+    // If it skips time, its supervisor moves all clocks, and must see the host's clocks as the
     // programs do.
     let needs_namespace = clocks.skip.is_none() && [monotonic, boottime] != [Nanos::ZERO; 2];
     let namespace = match clocks.skip {

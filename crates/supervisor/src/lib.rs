@@ -1,13 +1,12 @@
 //! Starts programs in a timeline, follows them, and changes their clocks.
 //!
-//! [`run`] turns the calling process into the program, so that the program has the
-//! parent, the terminal, the descriptors and the exit status that it would have
-//! without a timeline. Before that it splits off a **supervisor**, a process that
-//! traces the program and all its descendants until the last of them has ended, and
-//! with whose end they end.
+//! [`run`] turns the calling process into the program, so the program has the parent, the terminal,
+//! the descriptors and the exit status that it would have without a timeline. Before that, it
+//! splits off a **supervisor**: a process that traces the program and all its descendants until the
+//! last of them has ended. They end if it ends.
 //!
 //! - `motion`: how the clocks run.
-//! - `plan`: what is asked for, and the map that follows from it.
+//! - `plan`: a request, and the map that follows from it.
 //! - `lifelong`: why programs are traced for their whole life.
 //! - `launch`: the steps from the calling process to the program.
 //! - `caller`: the calling process.
@@ -16,22 +15,22 @@
 //! - `named`: the same for named timelines; attaching and detaching.
 //! - `nested`: the same for timelines inside others.
 //! - `version`: joining a timeline that another version keeps.
-//! - `container`: the same for the OCI runtimes that make containers.
-//! - `moved`: what a checkpoint has to tell of a timeline beside what the kernel knows.
+//! - `container`: the same for the OCI runtimes that create containers.
+//! - `moved`: the data of a checkpoint that CRIU does not have.
 //! - `namespace`: time and user namespaces.
 //! - `region`: the memory that every program of the timeline shares.
-//! - `filter`: the seccomp filter, made from the table of calls.
-//! - `fingerprint`: numbers that tell texts and code apart.
-//! - `replaced`: files in whose place others are put for a while.
-//! - `clock_request`: what is asked of a timeline, however it is written.
-//! - `consent`: what the maker of a timeline allows to others.
-//! - `container_id`: what engines call a container.
-//! - `registry`: the directory of named timelines, the names in it, and who comes first.
-//! - `control`: named timelines, and how they are steered.
-//! - `saved`: a timeline as a document; `onward`: from where it goes on after a move.
-//! - `skip`: how a timeline skips the time that nobody uses.
-//! - `host`: what has to be known of this host's clocks and kernel.
-//! - `proc`: what `/proc` tells of processes; `maps`: their mappings.
+//! - `filter`: the seccomp filter, generated from the table of calls.
+//! - `fingerprint`: fingerprints of text and code.
+//! - `replaced`: files that are replaced temporarily.
+//! - `clock_request`: a request for a timeline, however it is written.
+//! - `consent`: what the creator of a timeline allows others.
+//! - `container_id`: how engines identify a container.
+//! - `registry`: the directory of named timelines, their names, and its lock.
+//! - `control`: the control of named timelines.
+//! - `saved`: a timeline as a document; `onward`: where it resumes after a move.
+//! - `skip`: how a timeline skips idle time.
+//! - `host`: properties of this host's clocks and kernel.
+//! - `proc`: information from `/proc` on processes; `maps`: their mappings.
 //! - `arch`: what differs between architectures.
 //! - `tracer`: the supervisor.
 #![warn(missing_docs)]

@@ -1,23 +1,23 @@
-//! The mappings of a process, as `/proc/PID/maps` has them.
+//! The mappings of a process, from `/proc/PID/maps`.
 
 use std::ops::Range;
 
 /// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Where it lies.
+    /// Its addresses.
     pub range: Range<u64>,
-    /// `r-xp`.
+    /// For example `r-xp`.
     pub access: String,
-    /// Where the file is, as it is numbered there.
+    /// The device of the file.
     pub device: (u32, u32),
-    /// Zero where there is no file.
+    /// Zero if there is no file.
     pub inode: u64,
-    /// The file, or what the kernel calls it; empty if nothing.
+    /// The file, or the kernel's name for the mapping; empty if it has none.
     pub name: String,
 }
 
-/// All of them, in order.
+/// Parses all mappings, in order.
 pub fn mappings(maps: &str) -> Vec<Mapping> {
     maps.lines().filter_map(mapping).collect()
 }

@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 pub struct Motion {
     /// Virtual seconds per host second, while they run.
     pub rate: Rate,
-    /// Which of them stand still, if any.
+    /// The clocks that are frozen, if any.
     pub freeze: Option<Freeze>,
-    /// At which rate the wall clock runs, if that may be another: until it has caught up.
+    /// The rate of the wall clock until it has caught up, if that may differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<Rate>,
 }
 
 impl Motion {
-    /// All clocks run at one rate, but those that stand still.
+    /// All clocks run at one rate, except frozen ones.
     #[must_use]
     pub const fn new(rate: Rate, freeze: Option<Freeze>) -> Self {
         Self { rate, freeze, wall: None }
     }
 
-    /// The rate that holds for all clocks but the wall clock: zero while they stand still.
+    /// The rate of all clocks but the wall clock: zero while they are frozen.
     #[must_use]
     pub fn effective(self) -> Rate {
         if self.is_frozen() { Rate::FROZEN } else { self.rate }
     }
 
-    /// Do all clocks stand still?
+    /// Whether all clocks are frozen.
     #[must_use]
     pub fn is_frozen(self) -> bool {
         self.freeze == Some(Freeze::All)
     }
 
-    /// The rate that holds for a clock.
+    /// The rate of a clock.
     #[must_use]
     pub fn rate_of(self, clock: Clock) -> Rate {
         self.segment(Segment::IDENTITY.anchors).rate_of(clock)
     }
 
-    /// In how much time of the host the first of the clocks advances by so much, if any runs.
+    /// The host time in which the first clock advances by this span, if any runs.
     #[must_use]
     pub fn host_span(self, span: Nanos) -> Option<Nanos> {
         Clock::ALL.into_iter().filter_map(|clock| self.rate_of(clock).host_span(span)).min()
@@ -58,7 +58,7 @@ impl Motion {
     }
 }
 
-/// Is it a rate that can be asked for?
+/// Whether a user can ask for this rate.
 pub fn is_allowed(rate: Rate) -> bool {
     let millionths = rate.virtual_span(Nanos(1_000_000)).0;
     (Rate::MIN_MILLIONTHS as i64..=Rate::MAX_MILLIONTHS as i64).contains(&millionths)

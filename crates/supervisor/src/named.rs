@@ -1,5 +1,5 @@
-//! The caller's side of named timelines: makes and joins them, and moves running
-//! processes into them and out of them.
+//! The caller's side of named timelines: creates and joins them, and moves running processes into
+//! and out of them.
 
 use std::convert::Infallible;
 use std::ffi::CString;
@@ -34,29 +34,29 @@ use crate::tracer::{
 };
 use crate::version;
 
-/// What is started in a named timeline.
+/// A program to start in a named timeline.
 pub struct Entry<'a> {
     /// The timeline.
     pub name: &'a Name,
-    /// What its clocks are to be, if the caller cares.
+    /// The clocks that the caller asks for, if any.
     pub clocks: Option<&'a Clocks>,
-    /// What is started, with its arguments.
+    /// The command with its arguments.
     pub command: &'a [CString],
-    /// What that is.
+    /// The kind of program.
     pub starts: Starts,
     /// Who names the timeline.
     pub named_by: NamedBy,
-    /// What the timeline is to allow.
+    /// What the timeline allows.
     pub consent: Consent,
-    /// Are sites of calls rewritten, so that they need no stop?
+    /// Whether call sites are rewritten, so that they need no stop.
     pub rewrites: bool,
     /// When it is traced.
     pub tracing: Tracing,
-    /// Does it go on when its supervisor is killed?
+    /// Whether it continues when its supervisor is killed.
     pub keep_running: bool,
-    /// Does a timeline that is made end with this process?
+    /// Whether a newly created timeline ends with this process.
     pub held: bool,
-    /// Must the timeline be there already?
+    /// Whether the timeline must exist already.
     pub existing: bool,
 }
 
@@ -65,29 +65,29 @@ pub struct Entry<'a> {
 pub struct Manner {
     /// Even if its monotonic clocks step back, or it has a filter of its own.
     pub force: bool,
-    /// What the timeline is to allow.
+    /// What the timeline allows.
     pub consent: Consent,
-    /// Are sites of calls rewritten, so that they need no stop?
+    /// Whether call sites are rewritten, so that they need no stop.
     pub rewrites: bool,
 }
 
 impl Entry<'_> {
-    /// Is it an OCI runtime, which is not to lose any privilege?
+    /// Whether it is an OCI runtime, which must not lose any privilege.
     pub fn is_runtime(&self) -> bool {
         !matches!(self.starts, Starts::Program)
     }
 
-    /// What the filter may cost it.
+    /// The privileges that the filter may cost it.
     fn privileges(&self) -> Privileges {
         if self.is_runtime() { Privileges::Kept } else { Privileges::Renounced }
     }
 
-    /// The clocks of a timeline that is made for it.
+    /// The clocks of a timeline created for it.
     pub fn clocks(&self) -> &Clocks {
         self.clocks.unwrap_or(&Clocks::HOST)
     }
 
-    /// Starts it; it is followed already.
+    /// Starts the program, which is already followed.
     pub fn start(&self, joined: &Joined) -> Result<Infallible, Error> {
         if joined.is_brief && self.tracing.lifelong().is_none() {
             self.hand_over_listener(joined)?;
@@ -97,10 +97,10 @@ impl Entry<'_> {
         start_program(self.command, &filter, self.privileges(), joined.rate)
     }
 
-    /// Lets the filter tell the supervisor of calls, where no other does so already; else the process is
-    /// traced for as long as it lives.
+    /// Makes the filter notify the supervisor of calls, unless another filter does so already;
+    /// otherwise the process is traced for its whole life.
     fn hand_over_listener(&self, joined: &Joined) -> Result<(), Error> {
-        // What the client needs is done before, since nobody listens to the filter in between.
+        // The client's preparations are done first, since nothing listens to the filter in between.
         let stream = connect(self.name)?.ok_or(Error::SupervisorGone)?;
         let asking = client::Connection::new(stream, self.name);
         let mut asking = asking.map_err(|failure| Error::Timeline(failure.to_string()))?;
@@ -126,17 +126,17 @@ impl Entry<'_> {
     }
 }
 
-/// The timeline that something is to be started in.
+/// The timeline in which something is started.
 pub enum Lookup {
-    /// There is none of that name yet, and the caller has the right to make one.
+    /// No timeline has that name yet, and the caller holds the lock to create one.
     Absent(Registry, Lock),
-    /// It is kept by this supervisor.
+    /// This supervisor keeps it.
     Present(UnixStream, Pid),
 }
 
 /// Why a timeline was not joined.
 pub enum JoinError {
-    /// It ended meanwhile.
+    /// It has ended meanwhile.
     Gone,
     /// Another reason.
     Failed(Error),
@@ -148,7 +148,7 @@ impl<E: Into<Error>> From<E> for JoinError {
     }
 }
 
-/// Connects to the timeline of that name, wherever it is.
+/// Connects to the timeline of that name, in any directory.
 fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
     for registry in Registry::all()? {
         if let Some(stream) = registry.connect(name)? {
@@ -164,23 +164,23 @@ pub fn supervisor_of(name: &Name) -> Result<Option<Pidfd>, Error> {
     Ok(supervisor.and_then(|supervisor| Pidfd::open(supervisor).ok()))
 }
 
-/// Does something with the timeline of that name, which may end meanwhile. If another version keeps it,
-/// this process may become that version instead, and begin anew; so nothing may have been changed yet.
+/// Calls `act` with the timeline of that name, which may end meanwhile. If another version keeps
+/// it, this process may become that version and start again, so nothing may have been changed yet.
 pub fn find(
     name: &Name,
     mut act: impl FnMut(Lookup) -> Result<Infallible, JoinError>,
 ) -> Result<Infallible, Error> {
-    /// A timeline that is joined may end just then; the next one as well.
+    /// A timeline may end while it is joined; so may the next one.
     const TRIES: usize = 5;
     const PATIENCE: Duration = Duration::from_secs(2);
     for _ in 0..TRIES {
         let registry = Registry::open()?;
-        // Whoever else wants to make it waits until it is there, or has failed.
+        // Others that want to create it wait until it exists or has failed.
         let lock = registry.lock()?;
         let (found, supervisor) = match connect(name)? {
             None => (Lookup::Absent(registry, lock), Pid::from_raw(0)),
             Some(stream) => {
-                // The supervisor needs it, if it is being removed.
+                // The supervisor needs the lock if it is being removed.
                 drop(lock);
                 let supervisor = client::supervisor_of(&stream);
                 version::match_supervisor(&stream, name)?;
@@ -195,7 +195,7 @@ pub fn find(
     Err(Error::SupervisorGone)
 }
 
-/// Starts a program in a named timeline, which is made if there is none.
+/// Starts a program in a named timeline, which is created if it does not exist.
 pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     find(entry.name, |found| match found {
         Lookup::Absent(..) if entry.existing => Err(is_missing(entry.name).into()),
@@ -205,7 +205,7 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
             Ok(entry.start(&joined)?)
         }
         Lookup::Present(stream, supervisor) => {
-            // Where it may not, the supervisor says what that means.
+            // If that is not permitted, the supervisor reports what it means.
             let _ = namespace::join_time(supervisor);
             let joined = join(entry, &entry.starts, stream)?;
             Ok(entry.start(&joined)?)
@@ -213,8 +213,8 @@ pub fn enter(entry: &Entry<'_>) -> Result<Infallible, Error> {
     })
 }
 
-/// If another version keeps the timeline of that name, this process may become that version, and begins
-/// anew, as [`find`] lets it: for callers that have something to do before they join.
+/// If another version keeps the timeline of that name, this process may become that version and
+/// start again, as with [`find`]: for callers that have something to do before they join.
 ///
 /// # Errors
 ///
@@ -230,7 +230,7 @@ fn is_missing(name: &Name) -> Error {
     ))
 }
 
-/// Makes a timeline that programs join later.
+/// Creates a timeline that programs join later.
 pub fn create(entry: &Entry<'_>, registry: Registry) -> Result<(), Error> {
     check_descriptors()?;
     if lives_in_timeline()? {
@@ -249,8 +249,8 @@ pub fn create(entry: &Entry<'_>, registry: Registry) -> Result<(), Error> {
     make(entry, None, Opening::Created, registry, lock).map(drop)
 }
 
-/// Makes the timeline, by which this process is followed then if it is to start something. Returns what
-/// is to be known of it, and its supervisor.
+/// Creates the timeline, which then follows this process if the process starts something. Returns
+/// what the process must know of it, and its supervisor.
 pub fn make(
     entry: &Entry<'_>,
     starts: Option<&Starts>,
@@ -286,7 +286,7 @@ pub fn make(
     Ok((Joined { exempt, rate, is_brief }, supervisor))
 }
 
-/// Joins the timeline, by which this process is followed then.
+/// Joins the timeline, which then follows this process.
 pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Joined, JoinError> {
     allow_tracing(true);
     let request = Request::Join {
@@ -308,15 +308,15 @@ pub fn join(entry: &Entry<'_>, starts: &Starts, stream: UnixStream) -> Result<Jo
     }
 }
 
-/// A timeline with a name: all its clocks may be changed later, so all calls are
+/// Makes the subject of a named timeline: all its clocks may be changed later, so all calls are
 /// translated from the start, and the offsets of the monotonic clocks are in the map.
 fn named(clocks: &Clocks, opening: Opening, control: Control) -> Result<Subject, Error> {
     let subject = Subject::private(Scope::All, groups()?, clocks.clone(), opening);
     Ok(Subject { control: Some(control), ..subject })
 }
 
-/// Moves a running process into a timeline: the named one, which is made if there is
-/// none, or one of its own that is called by its number.
+/// Moves a running process into a timeline: the named one, which is created if it does not exist,
+/// or one of its own, named after its process ID.
 pub fn attach(
     pid: i32,
     clocks: Option<&Clocks>,
@@ -333,7 +333,7 @@ pub fn attach(
     let lock = registry.lock()?;
     let stream = match connect(&name)? {
         Some(stream) => stream,
-        // Its supervisor would live in this one.
+        // Its supervisor would be in this timeline.
         None if lives_in_timeline()? => return Err(Error::AlreadyInTimeline),
         None => {
             let listener = registry.listen(&name, &lock)?;
@@ -360,7 +360,7 @@ pub fn attach(
     }
 }
 
-/// A timeline that has just been made.
+/// A timeline that has just been created.
 pub struct Ask<'a> {
     /// Its name.
     pub name: &'a Name,
@@ -368,8 +368,8 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Makes one of that name whose clocks begin with the first process that is brought into it, and which
-    /// ends with the last. This process must be in no timeline.
+    /// Creates a timeline of that name. Its clocks start with the first process that is brought
+    /// into it, and it ends with the last. This process must be in no timeline.
     pub fn of_new_timeline(
         name: &'a Name,
         clocks: &Clocks,
@@ -398,21 +398,21 @@ impl<'a> Ask<'a> {
         Ok(Self { name, registry })
     }
 
-    /// Asks it.
+    /// Sends it a request.
     pub fn ask(&self, request: &Request) -> Result<Answer, client::Failure> {
         client::ask(&self.registry, self.name, request)
     }
 }
 
-/// Asks the timeline of that name, wherever it is.
+/// Sends a request to the timeline of that name, in any directory.
 pub fn ask(name: &Name, request: &Request) -> Result<Answer, client::Failure> {
     let registries = Registry::all().map_err(client::Failure::from)?;
     let (registry, name) = client::timeline_of(&registries, name)?;
     client::ask(registry, &name, request)
 }
 
-/// Has the timeline that a process lives by, and which has no name, take the number of the process as one,
-/// until this process ends; tells whether it does.
+/// Gives the unnamed timeline of a process the process's ID as a name until this process ends;
+/// returns whether it has the name.
 pub fn lend_name(process: i32) -> Result<bool, Error> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const TURN: Duration = Duration::from_millis(5);
@@ -422,7 +422,7 @@ pub fn lend_name(process: i32) -> Result<bool, Error> {
     let supervisors = proc::supervisors_of(Pid::from_raw(process), ASKS_FOR_NAME as i32);
     while !supervisors.is_empty() && begin.elapsed() < PATIENCE {
         for supervisor in &supervisors {
-            // SAFETY: it has no preconditions.
+            // SAFETY: sigqueue has no preconditions.
             unsafe { libc::sigqueue(supervisor.as_raw(), ASKS_FOR_NAME as i32, value) };
         }
         std::thread::sleep(TURN);
@@ -433,7 +433,7 @@ pub fn lend_name(process: i32) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Refuses a timeline in which this process does not live, though it lives in one.
+/// Refuses a timeline other than the one of this process, if it is in one.
 pub fn stay(name: &Name, clocks: Option<&Clocks>, consent: Consent) -> Result<(), Error> {
     let Some(stream) = connect(name)? else { return Err(Error::AlreadyInTimeline) };
     let request = Request::Stay { clocks: clocks.cloned(), consent };
@@ -443,7 +443,7 @@ pub fn stay(name: &Name, clocks: Option<&Clocks>, consent: Consent) -> Result<()
     }
 }
 
-/// Takes a timeline over from its supervisor, which goes on if that fails.
+/// Takes a timeline over from its supervisor, which continues if that fails.
 pub fn adopt(registry: &Registry, name: &Name) -> Result<(), Error> {
     check_descriptors()?;
     if lives_in_timeline()? {
@@ -453,7 +453,7 @@ pub fn adopt(registry: &Registry, name: &Name) -> Result<(), Error> {
     start_successor(kept, || take_over(registry, &named))
 }
 
-/// Asks the supervisor of a timeline for all that it has.
+/// Requests everything the supervisor of a timeline has.
 fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     let tell = |error: &dyn std::fmt::Display| error.to_string();
     let failed = |error: io::Error| format!("cannot take over timeline '{name}': {error}");
@@ -492,7 +492,7 @@ fn take_over(registry: &Registry, name: &Name) -> Result<Supervisor, String> {
     };
     let state = serde_json::from_value(offer.state).map_err(|error| failed(error.into()))?;
     let supervisor = Supervisor::resume(resources, state).map_err(failed)?;
-    // Nothing may fail once the former one has let go.
+    // Nothing may fail once the former supervisor has let go.
     check_descriptors().map_err(|error| tell(&error))?;
     ask(connect()?, &Request::Adopted)?;
     // Until then it traces some threads.
@@ -513,11 +513,11 @@ pub fn detach(pid: i32) -> Result<Attached, Error> {
     }
 }
 
-/// Where a process was looked for.
+/// The result of looking for a process.
 pub struct Looked<'a> {
-    /// The named timeline that it lives by, or else that it was returned from, and what that shows.
+    /// The named timeline that the process is in, or else was returned from, and its state.
     pub found: Option<(&'a Registry, Name, Shown)>,
-    /// Why others do not tell.
+    /// Why other timelines gave no answer.
     pub silent: Vec<client::Failure>,
 }
 
@@ -545,7 +545,7 @@ pub fn timeline_with(registries: &[Registry], pid: i32) -> Result<Looked<'_>, Er
     Ok(looked)
 }
 
-/// What to say of a process that was found nowhere.
+/// The message for a process that was found nowhere.
 pub fn in_none(pid: i32, silent: &[client::Failure]) -> String {
     let none = format!("process {pid} is in no named timeline of this user");
     match silent {
@@ -557,7 +557,7 @@ pub fn in_none(pid: i32, silent: &[client::Failure]) -> String {
     }
 }
 
-/// Why an answer is not the one that was asked for.
+/// The error for an answer of the wrong kind.
 pub fn unexpected(name: &Name, answer: Result<Answer, client::Failure>) -> Error {
     Error::Timeline(match answer {
         Ok(other) => format!("timeline '{name}' answers {other:?}"),

@@ -12,12 +12,12 @@ use nix::unistd::Pid;
 use crate::error::{Error, errno};
 use crate::proc;
 
-/// CLONE_NEWTIME, which the `nix` crate does not name.
+/// CLONE_NEWTIME, which the `nix` crate does not define.
 const CLONE_NEWTIME: CloneFlags = CloneFlags::from_bits_retain(libc::CLONE_NEWTIME);
 
-/// Moves the calling process, which must have one thread only, into a new time
-/// namespace with these offsets. Where that is not allowed to it, it goes into a
-/// new user namespace first, in which it keeps its user and group id.
+/// Moves the calling process, which must have a single thread, into a new time namespace with these
+/// offsets. If that is not permitted, it enters a new user namespace first, in which it keeps its
+/// user and group IDs.
 ///
 /// Returns whether a user namespace was needed.
 pub fn enter(monotonic: Nanos, boottime: Nanos) -> Result<bool, Error> {
@@ -31,19 +31,19 @@ pub fn enter(monotonic: Nanos, boottime: Nanos) -> Result<bool, Error> {
         Err(Errno::EINVAL) => return Err(Error::NoTimeNamespaces),
         Err(cause) => return Err(refused("make a time namespace", cause)),
     }
-    // unshare() concerns children only; this concerns the caller itself.
+    // unshare() applies only to children; this applies to the caller itself.
     let namespace = File::open(MADE).map_err(|error| refused(MADE, errno(error)))?;
     setns(namespace, CLONE_NEWTIME).map_err(|cause| refused("enter the time namespace", cause))?;
     Ok(made.is_err())
 }
 
-/// The same for a process that is to stay in its user namespace.
+/// The same for a process that must stay in its user namespace.
 pub fn enter_as_privileged([monotonic, boottime]: [Nanos; 2]) -> nix::Result<()> {
     make(monotonic, boottime)?;
     setns(File::open(MADE).map_err(errno)?, CLONE_NEWTIME)
 }
 
-/// What a refusal of [`enter_as_privileged`] means.
+/// The error for a refusal of [`enter_as_privileged`].
 pub fn refusal(cause: Errno) -> Error {
     match cause {
         Errno::EINVAL => Error::NoTimeNamespaces,
@@ -51,8 +51,8 @@ pub fn refusal(cause: Errno) -> Error {
     }
 }
 
-/// Moves the calling process, which must have one thread only, into the time namespace of
-/// another, if it is in a different one.
+/// Moves the calling process, which must have a single thread, into the time namespace of another
+/// process, if it is in a different one.
 pub fn join_time(process: Pid) -> nix::Result<()> {
     join(process, "time", CLONE_NEWTIME)
 }
@@ -73,22 +73,22 @@ fn join(process: Pid, kind: &str, flag: CloneFlags) -> nix::Result<()> {
 
 /// The time namespace of a process, if the calling process is in another one.
 pub fn other_time(process: Pid) -> Option<PathBuf> {
-    // One that may not be read is of a supervisor outside of this user namespace, and so are
-    // the time namespaces that this process could have had from there.
+    // If it cannot be read, it is that of a supervisor outside this user namespace, as are the time
+    // namespaces that this process could have had from there.
     let is_other =
         proc::namespace(process, "time").is_ok() && !proc::shares_namespace(process, "time");
     is_other.then(|| format!("/proc/{process}/ns/time").into())
 }
 
-/// Has this process CAP_SYS_ADMIN in its user namespace?
+/// Whether this process has CAP_SYS_ADMIN in its user namespace.
 #[must_use]
 pub fn is_privileged() -> bool {
     const SYS_ADMIN: u32 = 21;
     proc::has_capability("self", SYS_ADMIN)
 }
 
-/// Makes a time namespace for the children of the calling process. That takes
-/// CAP_SYS_ADMIN, and the offsets CAP_SYS_TIME, which root in a container often lacks.
+/// Creates a time namespace for the children of the calling process. That requires CAP_SYS_ADMIN,
+/// and the offsets CAP_SYS_TIME, which root in a container often lacks.
 fn make(monotonic: Nanos, boottime: Nanos) -> nix::Result<()> {
     unshare(CLONE_NEWTIME).and_then(|()| write(OFFSETS, &offsets(monotonic, boottime)))
 }
@@ -97,23 +97,22 @@ fn offsets(monotonic: Nanos, boottime: Nanos) -> String {
     format!("monotonic {}\nboottime {}\n", offset(monotonic), offset(boottime))
 }
 
-/// Where a process finds the time namespace that it has made.
+/// The time namespace that a process has created.
 const MADE: &str = "/proc/self/ns/time_for_children";
 
-/// Where a time namespace without members is given its offsets.
+/// The offsets of a time namespace without members.
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
 fn write(path: &str, text: &str) -> nix::Result<()> {
     fs::write(path, text).map_err(errno)
 }
 
-/// Moves the calling process into a new user namespace, in which it keeps its user and
-/// group id.
+/// Moves the calling process into a new user namespace, in which it keeps its user and group IDs.
 pub fn enter_user_namespace() -> Result<(), Error> {
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
     unshare(CloneFlags::CLONE_NEWUSER)
         .map_err(|cause| refused("unshare a user namespace", cause))?;
-    // Without privilege, groups may be mapped only once setgroups() is given up.
+    // Without privilege, groups may be mapped only after setgroups() is denied.
     let settings = [
         ("/proc/self/setgroups", "deny".to_owned()),
         ("/proc/self/uid_map", format!("{uid} {uid} 1")),
@@ -125,7 +124,7 @@ pub fn enter_user_namespace() -> Result<(), Error> {
     Ok(())
 }
 
-/// An offset as `timens_offsets` takes it: the nanoseconds are never negative.
+/// An offset in the format of `timens_offsets`: the nanoseconds are never negative.
 fn offset(nanos: Nanos) -> String {
     let Timespec { sec, nsec } = Timespec::from_signed_nanos(nanos);
     format!("{sec} {nsec}")

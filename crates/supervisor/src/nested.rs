@@ -1,7 +1,9 @@
-//! The caller's side of a timeline inside another: asks the supervisor of the outer one for it.
+//! The caller's side of a timeline inside another: requests it from the supervisor of the outer
+//! one.
 //!
-//! That serves the inner one as well: the kernel allows one tracer, and one listener to filters. It is
-//! asked by a call that the filter tells it of anyway, since a timeline without a name has no socket.
+//! That supervisor serves the inner one as well: the kernel allows one tracer, and one listener for
+//! filters. The request is a call that the filter traps anyway, since an unnamed timeline has no
+//! socket.
 
 use std::convert::Infallible;
 
@@ -16,31 +18,31 @@ use crate::error::Error;
 use crate::filter::{self, Privileges, Told};
 use crate::plan::{Clocks, Plan, Tracing};
 
-/// What is asked for.
+/// A request for an inner timeline.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Asked {
-    /// The clocks, on top of those that the caller sees.
+    /// The clocks, relative to those that the caller sees.
     pub clocks: Clocks,
-    /// What the timeline is to allow.
+    /// What the timeline allows.
     pub consent: Consent,
-    /// Are sites of calls rewritten?
+    /// Whether call sites are rewritten.
     pub rewrites: bool,
     /// When its programs are traced.
     pub tracing: Tracing,
 }
 
-/// What the caller has to know to start its program in the timeline.
+/// What the caller must know to start its program in the timeline.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Entered {
     /// The address after the system call instruction that the filter exempts.
     pub exempt: u64,
-    /// The rate by the host's clocks.
+    /// The rate relative to the host's clocks.
     pub rate: Rate,
-    /// Does the outer timeline's filter let calls pass that are to be translated?
+    /// Whether the outer timeline's filter allows calls that must be translated.
     pub needs_filter: bool,
 }
 
-/// What the call points to. All are addresses and lengths in the caller's memory.
+/// The struct that the call points to. All fields are addresses and lengths in the caller's memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Letter {
@@ -48,13 +50,13 @@ pub struct Letter {
     pub text: u64,
     /// Its length.
     pub length: u64,
-    /// Where the answer is to go, a `Result` of [`Entered`] as JSON.
+    /// The buffer for the answer, a `Result` of [`Entered`] as JSON.
     pub answer: u64,
-    /// How long it may be.
+    /// Its size.
     pub room: u64,
 }
 
-/// Starts the program of a plan in a timeline of its own inside that of the calling process.
+/// Starts the program of a plan in its own timeline inside that of the calling process.
 pub fn enter(plan: &Plan) -> Result<Infallible, Error> {
     plan.clocks().check()?;
     let asked = Asked {
@@ -81,7 +83,7 @@ fn ask(asked: &Asked) -> Result<Result<Entered, String>, Error> {
         answer: answer.as_mut_ptr() as u64,
         room: ROOM as u64,
     };
-    // SAFETY: the pointers are to memory of ours of these lengths. The kernel itself knows no such
+    // SAFETY: the pointers are to our memory of these lengths. The kernel itself knows no such
     // clock.
     let length =
         unsafe { libc::syscall(libc::SYS_clock_gettime, NESTING_CLOCK, &raw const letter) };

@@ -1,23 +1,23 @@
-//! From where the clocks of restored processes go on.
+//! Where the clocks of restored processes resume.
 
 use std::str::FromStr;
 
 use crate::saved::{Policies, Policy};
 
-/// By which part of a second a clock that is slewed gains or loses in a second, if nothing else is said.
+/// The default fraction of a second that a slewed clock gains or loses per second.
 pub const SLEW_RATE: f64 = 0.1;
 
-/// From where a clock goes on.
+/// Where a clock resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// At once as this says.
+    /// At once, as this policy says.
     At(Policy),
-    /// From where it stood, but faster or slower than before until it shows what it would have shown had
-    /// it run on.
+    /// Where it stopped, but faster or slower than before until it shows what it would have shown
+    /// had it run on.
     Slew,
 }
 
-/// The same for the wall clock and for all others.
+/// The course of the wall clock and of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Onward {
     /// For the wall clock.
@@ -27,7 +27,7 @@ pub struct Onward {
 }
 
 impl Onward {
-    /// From where each goes on.
+    /// The policy of each.
     pub(crate) fn policies(self) -> Policies {
         let [wall, monotonic] = [self.wall, self.monotonic].map(|course| match course {
             Course::At(policy) => policy,
@@ -36,7 +36,7 @@ impl Onward {
         Policies { wall, monotonic }
     }
 
-    /// Is any of them slewed?
+    /// Whether any of them is slewed.
     #[must_use]
     pub fn slews(self) -> bool {
         [self.wall, self.monotonic].contains(&Course::Slew)
@@ -57,7 +57,8 @@ impl FromStr for Course {
 impl FromStr for Onward {
     type Err = &'static str;
 
-    /// One for all clocks, or `wall=POLICY,monotonic=POLICY`, either of which may be left out.
+    /// Parses one course for all clocks, or `wall=POLICY,monotonic=POLICY`, either of which may be
+    /// left out.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const REFUSED: &str =
             "it must be continue, catch-up or slew, or wall=POLICY,monotonic=POLICY with these";

@@ -1,4 +1,4 @@
-//! What is asked for, and the map that follows from it.
+//! A request, and the map that follows from it.
 
 use std::ffi::CString;
 use std::fs;
@@ -24,12 +24,12 @@ use crate::skip::{self, Limit, Skip};
 /// Where the wall clock starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wall {
-    /// Where the host's stands, moved by this much.
+    /// At the host's reading, shifted by this much.
     Offset(Nanos),
     /// At this date.
     Date(VirtualInstant),
-    /// Where it is when the host's wall clock and this one agreed on a pair of instants
-    /// and the rate has held ever since.
+    /// Where it is if the host's wall clock and this one agreed on a pair of instants and the rate
+    /// has held ever since.
     Anchored {
         /// The host's side.
         host: HostInstant,
@@ -41,16 +41,16 @@ pub enum Wall {
 /// Where the clocks start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Start {
-    /// From the host's.
+    /// At the host's readings.
     Host {
-        /// What CLOCK_MONOTONIC is ahead of the host's.
+        /// How far CLOCK_MONOTONIC is ahead of the host's.
         monotonic: Nanos,
-        /// What CLOCK_BOOTTIME is ahead of the host's.
+        /// How far CLOCK_BOOTTIME is ahead of the host's.
         boottime: Nanos,
         /// Where the wall clock starts.
         wall: Wall,
     },
-    /// From where those of a saved timeline stood.
+    /// Where those of a saved timeline stopped.
     Saved(Box<Saved>, Policies),
 }
 
@@ -61,23 +61,23 @@ pub struct Clocks {
     pub start: Start,
     /// How fast they run.
     pub motion: Motion,
-    /// How they skip the time that nobody uses, if they do.
+    /// How they skip idle time, if they do.
     pub skip: Option<Skip>,
 }
 
 /// When the supervisor of a timeline traces its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tracing {
-    /// For moments, if that can be; else for life.
+    /// Briefly, if possible; otherwise for their whole life.
     Automatic,
-    /// For moments, while something is done in them.
+    /// Only briefly, while something is done in them.
     Brief,
     /// For their whole life, for this reason.
     Lifelong(Lifelong),
 }
 
 impl Tracing {
-    /// Why programs are to be traced for their whole life, if they are.
+    /// Why programs are traced for their whole life, if they are.
     pub(crate) fn lifelong(self) -> Option<Lifelong> {
         match self {
             Self::Lifelong(reason) => Some(reason),
@@ -86,7 +86,7 @@ impl Tracing {
     }
 }
 
-/// Why a timeline is to trace its programs for their whole life, if it is.
+/// Why a timeline must trace its programs for their whole life, if it must.
 pub(crate) fn lifelong(tracing: Tracing, clocks: &Clocks) -> Option<Lifelong> {
     let reasons = [
         (clocks.skip.is_some(), Lifelong::SkipsTime),
@@ -100,39 +100,40 @@ pub(crate) fn lifelong(tracing: Tracing, clocks: &Clocks) -> Option<Lifelong> {
     }
 }
 
-/// May a supervisor trace a program again that it has let go? Yama can allow it to ancestors only.
+/// Whether a supervisor may trace a program again that it has detached. Yama can restrict that to
+/// ancestors.
 fn may_trace_again() -> bool {
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     scope.is_err() || scope.is_ok_and(|scope| scope.trim() == "0") || namespace::is_privileged()
 }
 
-/// A program and the clocks it is to live by.
+/// A program and its clocks.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The program and its arguments; at least one.
+    /// The program and its arguments; at least one element.
     pub command: Vec<CString>,
-    /// The clocks; none: the host's, or those that the named timeline has.
+    /// The clocks. `None`: the host's, or those of the named timeline.
     pub clocks: Option<Clocks>,
-    /// The named timeline to make or to join; else one of the program's own.
+    /// The named timeline to create or to join; `None`: a private one.
     pub timeline: Option<Name>,
     /// When its supervisor traces programs.
     pub tracing: Tracing,
-    /// What a timeline that is made for it allows.
+    /// What a timeline created for it allows.
     pub consent: Consent,
-    /// Are sites of calls rewritten, so that they need no stop?
+    /// Whether call sites are rewritten, so that they need no stop.
     pub rewrites: bool,
-    /// Does a named timeline go on when its supervisor is killed?
+    /// Whether a named timeline continues when its supervisor is killed.
     pub keep_running: bool,
-    /// Must the named timeline be there already?
+    /// Whether the named timeline must exist already.
     pub existing: bool,
 }
 
-/// The last instant a clock may be moved to: `KTIME_SEC_MAX / 2` seconds
+/// The last instant to which a clock may be set: `KTIME_SEC_MAX / 2` seconds
 /// (kernel/time/namespace.c).
 const LAST: Nanos = Nanos::from_secs(9_223_372_036 / 2);
 
 impl Plan {
-    /// The clocks of a timeline that is made for it.
+    /// The clocks of a timeline created for it.
     #[must_use]
     pub fn clocks(&self) -> &Clocks {
         self.clocks.as_ref().unwrap_or(&Clocks::HOST)
@@ -140,7 +141,7 @@ impl Plan {
 }
 
 impl Clocks {
-    /// The host's clocks as they are.
+    /// The host's clocks unchanged.
     pub const HOST: Self = Self {
         start: Start::Host {
             monotonic: Nanos::ZERO,
@@ -196,7 +197,7 @@ impl Clocks {
         options.join(" ")
     }
 
-    /// What CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of the host's from the start.
+    /// How far CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead of the host's from the start.
     #[must_use]
     pub fn offsets(&self) -> [Nanos; 2] {
         match self.start {
@@ -205,7 +206,7 @@ impl Clocks {
         }
     }
 
-    /// How much can differ from the host, where nobody changes the clocks from outside.
+    /// How much can differ from the host if nothing changes the clocks from outside.
     #[must_use]
     pub(crate) fn scope(&self) -> Scope {
         match self.start {
@@ -216,7 +217,7 @@ impl Clocks {
         }
     }
 
-    /// The same for a timeline inside another, where no time namespace moves the monotonic clocks.
+    /// The same for a timeline inside another, where no time namespace shifts the monotonic clocks.
     #[must_use]
     pub(crate) fn scope_inside(&self) -> Scope {
         match self.offsets() {
@@ -225,7 +226,7 @@ impl Clocks {
         }
     }
 
-    /// Refuses what the kernel would refuse, with the numbers it does not tell.
+    /// Refuses what the kernel would refuse, with the limits, which it does not report.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.skip.is_some() && !skip::is_possible() {
             return Err(Error::NoSchedulerInfo);
@@ -249,7 +250,7 @@ impl Clocks {
         }
         let map = self.map(host::read_at_once(), true);
         let wall = map.virtual_at(Clock::Wall, host::read(ClockId::REALTIME)).0;
-        // Saturated, it is at an end of the range.
+        // A saturated value is at an end of the range.
         let is_shown = wall > Nanos::ZERO && wall != Nanos::MAX;
         if let Some(Skip { limit: Some(Limit::Date(until)), .. }) = self.skip
             && is_shown
@@ -284,7 +285,7 @@ impl Clocks {
         }
     }
 
-    /// The map that starts now from the clocks of another timeline, which show `now`.
+    /// The map that starts now from the clocks of another timeline, which read `now`.
     #[must_use]
     pub(crate) fn map_from(&self, now: [HostInstant; CLOCKS]) -> Segment {
         let mut clocks = self.clone();
@@ -296,8 +297,8 @@ impl Clocks {
         clocks.map(now, true).after
     }
 
-    /// The map that starts now. `host` must have been read in the time namespace of the
-    /// program; `on_top` says that no time namespace moves the monotonic clocks.
+    /// The map that starts now. `host` must have been read in the time namespace of the program;
+    /// `on_top` means that no time namespace shifts the monotonic clocks.
     #[must_use]
     pub(crate) fn map(&self, host: [HostInstant; CLOCKS], on_top: bool) -> Map {
         let unmoved = host.map(|host| Anchor { host, virt: VirtualInstant(host.0) });
@@ -317,9 +318,8 @@ impl Clocks {
                 }
                 start = start.with_wall_moved(match *wall {
                     Wall::Offset(offset) => offset,
-                    // Not even the coarse clock, which lags by up to a tick, shows a
-                    // moment before the date. (At other rates it is read from the fine
-                    // one.)
+                    // Not even the coarse clock, which lags by up to a tick, may show a moment
+                    // before the date. (At other rates it is read from the fine one.)
                     Wall::Date(date) if start.rate_of(Clock::Wall).is_one() => {
                         date.since(VirtualInstant(host::read(ClockId::REALTIME_COARSE).0))
                     }

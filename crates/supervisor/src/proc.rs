@@ -1,4 +1,4 @@
-//! What `/proc` tells of processes, threads and their descriptors.
+//! Information from `/proc` on processes, threads and their descriptors.
 
 use std::ffi::CStr;
 use std::fmt::Display;
@@ -19,20 +19,20 @@ use rustix::process::{
 use crate::maps::mappings;
 use crate::region::REGION_FILE;
 
-/// What supervisors are called.
+/// The name of supervisors.
 pub const SUPERVISOR: &CStr = c"eigentime";
 
-/// A descriptor of a process.
+/// A pidfd.
 pub struct Pidfd(pub OwnedFd);
 
 impl Pidfd {
-    /// Of the process with this number.
+    /// Opens the process with this ID.
     pub fn open(process: Pid) -> nix::Result<Self> {
         let process = rustix::process::Pid::from_raw(process.as_raw()).ok_or(Errno::ESRCH)?;
         pidfd_open(process, PidfdFlags::empty()).map(Self).map_err(errno)
     }
 
-    /// Waits until it has ended, for so long at most.
+    /// Waits until it has ended, at most for this long.
     pub fn await_end(&self, patience: Option<Duration>) {
         let mut end = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         let patience = patience.map_or(PollTimeout::NONE, |patience| {
@@ -41,19 +41,19 @@ impl Pidfd {
         while poll(&mut end, patience) == Err(Errno::EINTR) {}
     }
 
-    /// Has it ended?
+    /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         let mut end = [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
         poll(&mut end, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 
-    /// Ends it, if it has not ended.
+    /// Kills it, if it has not ended.
     pub fn end(&self) {
-        // It fails only if it has, or is another user's.
+        // Fails only if it has ended, or belongs to another user.
         let _ = pidfd_send_signal(&self.0, Signal::KILL);
     }
 
-    /// A copy of one of its descriptors.
+    /// Duplicates one of its descriptors.
     pub fn borrow_descriptor(&self, descriptor: u32) -> nix::Result<OwnedFd> {
         let descriptor = descriptor.cast_signed();
         pidfd_getfd(&self.0, descriptor, PidfdGetfdFlags::empty()).map_err(errno)
@@ -64,69 +64,69 @@ fn errno(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }
 
-/// A process or thread in a document: its number.
+/// Serializes a process or thread as its ID.
 pub mod number {
     use nix::unistd::Pid;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// Writes it.
+    /// Serializes it.
     pub fn serialize<S: Serializer>(pid: &Pid, serializer: S) -> Result<S::Ok, S::Error> {
         pid.as_raw().serialize(serializer)
     }
 
-    /// Reads it.
+    /// Deserializes it.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pid, D::Error> {
         i32::deserialize(deserializer).map(Pid::from_raw)
     }
 }
 
-/// A file of `/proc/PID` that fits a page, read at once.
+/// Reads a file of `/proc/PID` that fits into a page in one call.
 pub fn read(process: impl Display, file: &str) -> io::Result<String> {
     let mut bytes = [0; 4096];
     let length = File::open(format!("/proc/{process}/{file}"))?.read(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-/// A file of `/proc/PID`, however long it is.
+/// Reads a file of `/proc/PID` of any length.
 pub fn read_whole(process: impl Display, file: &str) -> io::Result<String> {
-    // The kernel tells no length, and to read in pieces that grow from a few bytes takes longer.
+    // The kernel reports no length, and reading in pieces that grow from a few bytes takes longer.
     let mut bytes = Vec::with_capacity(32 << 10);
     File::open(format!("/proc/{process}/{file}"))?.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a text of `/proc` has behind the name of a field, which begins a line.
+/// The value of a field in a text of `/proc`, whose name begins a line.
 fn field(text: &str, name: &str) -> Option<String> {
     Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
 }
 
-/// A line of `/proc/PID/status`, without its name.
+/// The value of a field of `/proc/PID/status`.
 pub fn status_field(thread: impl Display, name: &str) -> Option<String> {
     field(&read(thread, "status").ok()?, name)
 }
 
-/// A line of `/proc/PID/status` that is a set of signals or capabilities.
+/// The value of a field of `/proc/PID/status` that is a set of signals or capabilities.
 pub fn status_set(thread: impl Display, name: &str) -> Option<u64> {
     u64::from_str_radix(&status_field(thread, name)?, 16).ok()
 }
 
-/// Is a signal in such a set?
+/// Whether a signal is in such a set.
 pub fn has_signal(thread: impl Display, name: &str, signal: i32) -> bool {
     status_set(thread, name).is_some_and(|set| set >> (signal - 1) & 1 == 1)
 }
 
-/// The numbers of a process or thread, from outside to the innermost process namespace.
+/// The IDs of a process or thread, from the outermost to the innermost process namespace.
 pub fn numbers_of(thread: impl Display) -> Vec<i32> {
     let numbers = status_field(thread, "NSpid:").unwrap_or_default();
     numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Has a thread this capability (include/uapi/linux/capability.h) in its user namespace?
+/// Whether a thread has this capability (include/uapi/linux/capability.h) in its user namespace.
 pub fn has_capability(thread: impl Display, capability: u32) -> bool {
     status_set(thread, "CapEff:").is_some_and(|set| set >> capability & 1 == 1)
 }
 
-/// The process that a number in `/proc/PID/status` names, unless it is zero.
+/// The process whose ID is in a field of `/proc/PID/status`, unless it is zero.
 fn process_in_status(thread: impl Display, name: &str) -> Option<Pid> {
     status_field(thread, name)?.parse().ok().filter(|pid| *pid != 0).map(Pid::from_raw)
 }
@@ -136,74 +136,75 @@ pub fn tracer_of(thread: impl Display) -> Option<Pid> {
     process_in_status(thread, "TracerPid:")
 }
 
-/// The process that made the process of a thread.
+/// The parent of the process of a thread.
 pub fn parent_of(thread: Pid) -> Option<Pid> {
     process_in_status(thread, "PPid:")
 }
 
-/// Is it the first thread of a process, which has its number?
+/// Whether it is the first thread of a process, whose ID it has.
 pub fn is_first(thread: Pid) -> bool {
     let number = thread.as_raw();
-    // SAFETY: it has no preconditions, and sends nothing.
+    // SAFETY: tgkill has no preconditions, and sends nothing.
     let found = unsafe { libc::syscall(libc::SYS_tgkill, number, number, 0) };
-    // To one that is there and may not be sent anything it is not permitted.
+    // EPERM means that it exists and may not be signalled.
     found == 0 || Errno::last() == Errno::EPERM
 }
 
 /// The process of a thread.
 pub fn process_of(thread: Pid) -> Option<Pid> {
-    // That is asked while the thread waits, and its status is long to read.
+    // This is called while the thread waits, and its status takes long to read.
     if is_first(thread) { Some(thread) } else { process_in_status(thread, "Tgid:") }
 }
 
-/// Is a process open to its own user? What may not be dumped belongs to root in `/proc`.
+/// Whether a process is accessible to its own user. In `/proc`, processes that are not dumpable
+/// belong to root.
 pub fn is_own(process: Pid) -> bool {
     let owner = fs::metadata(format!("/proc/{process}")).map(|it| it.uid());
     owner.is_ok_and(|owner| owner == nix::unistd::geteuid().as_raw())
 }
 
-/// Has a thread ended, even if nobody has been told yet?
+/// Whether a thread has ended, even if it has not been reaped.
 pub fn has_ended(thread: Pid) -> bool {
     status_field(thread, "State:").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
-/// Does a thread sleep, in a way that a request to stop would end?
+/// Whether a thread is in an interruptible sleep.
 pub fn is_sleeping(thread: Pid) -> bool {
     status_field(thread, "State:").is_some_and(|state| state.starts_with('S'))
 }
 
-/// For how long a thread has been on a processor, as its `schedstat` tells it.
+/// How long a thread has been on a processor, from its `schedstat`.
 pub fn run_time(schedstat: &str) -> Duration {
     let nanoseconds = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// Is a thread followed by this process?
+/// Whether this process traces a thread.
 pub fn is_followed(thread: Pid) -> bool {
     tracer_of(thread) == Some(Pid::this())
 }
 
-/// A namespace of a process, as a text that differs where namespaces differ.
+/// A namespace of a process, as a text that is unique to the namespace.
 pub fn namespace(process: impl Display, kind: &str) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/{process}/ns/{kind}"))
 }
 
-/// Has a process the memory of a timeline?
+/// Whether a process has the memory of a timeline.
 ///
 /// # Errors
 ///
-/// If it has ended, or is closed to this user.
+/// If it has ended, or is inaccessible to this user.
 pub fn is_in_timeline(process: impl Display) -> io::Result<bool> {
     read_whole(process, "maps").map(|maps| maps_timeline(&maps))
 }
 
-/// Is the memory of a timeline among these mappings of a process?
+/// Whether the memory of a timeline is among these mappings of a process.
 pub fn maps_timeline(maps: &str) -> bool {
     maps.contains(REGION_FILE)
 }
 
-/// The supervisors of this user that handle a signal, of the timeline that a process lives by: those that map the
-/// same memory.
+/// The supervisors of this user that handle a signal and belong to the timeline of a process: those
+/// that map the same memory.
 pub fn supervisors_of(process: Pid, signal: i32) -> Vec<Pid> {
     let regions = |process: Pid| -> Vec<u64> {
         let maps = read_whole(process, "maps").unwrap_or_default();
@@ -220,7 +221,7 @@ pub fn supervisors_of(process: Pid, signal: i32) -> Vec<Pid> {
     processes().filter(is_its).collect()
 }
 
-/// Are this process and another in the same namespace?
+/// Whether this process and another are in the same namespace.
 pub fn shares_namespace(process: Pid, kind: &str) -> bool {
     namespace(process, kind).ok() == namespace("self", kind).ok()
 }
@@ -229,22 +230,22 @@ pub fn shares_namespace(process: Pid, kind: &str) -> bool {
 pub fn program_of(thread: Pid) -> String {
     match fs::read_link(format!("/proc/{thread}/exe")) {
         Ok(path) => path.display().to_string(),
-        // What one may not read has a name all the same.
+        // A process whose link may not be read has a name all the same.
         Err(_) => name_of(thread).unwrap_or_else(|_| format!("process {thread}")),
     }
 }
 
-/// A process by its number and program.
+/// A process as text: its ID and program.
 pub fn described(process: Pid) -> String {
     format!("process {process} ({})", program_of(process))
 }
 
-/// The name that a thread has.
+/// The name of a thread.
 pub fn name_of(thread: Pid) -> io::Result<String> {
     read(thread, "comm").map(|name| name.trim_end().to_owned())
 }
 
-/// The arguments with which a process was started, or its program.
+/// The arguments with which a process was started; its program if there are none.
 pub fn command_of(process: Pid) -> String {
     let words = read_whole(process, "cmdline").unwrap_or_default();
     let words: Vec<_> = words.split('\0').filter(|word| !word.is_empty()).collect();
@@ -265,7 +266,7 @@ pub fn children_of(process: Pid) -> Vec<Pid> {
     }
 }
 
-/// All processes that can be seen.
+/// All visible processes.
 pub fn processes() -> impl Iterator<Item = Pid> {
     numbers_in("/proc").into_iter().flatten().map(Pid::from_raw)
 }
@@ -273,7 +274,8 @@ pub fn processes() -> impl Iterator<Item = Pid> {
 /// The threads of a process.
 pub fn threads_of(process: Pid) -> io::Result<impl Iterator<Item = Pid>> {
     let folder = format!("/proc/{process}/task");
-    // Two links of the folder itself, and one of each thread: most processes have but one.
+    // The directory has two links of its own and one per thread; most processes have a single
+    // thread.
     let is_alone = fs::metadata(&folder)?.nlink() == 3;
     let (first, several) = match is_alone {
         true => (Some(process), None),
@@ -282,42 +284,42 @@ pub fn threads_of(process: Pid) -> io::Result<impl Iterator<Item = Pid>> {
     Ok(first.into_iter().chain(several.into_iter().flatten().map(Pid::from_raw)))
 }
 
-/// Another thread of a process than the first, if there is one: by its number, memory and descriptors
-/// can be reached once the first has ended.
+/// A thread of a process other than the first, if there is one. Memory and descriptors can be
+/// reached through it once the first has ended.
 pub fn later_thread_of(process: Pid) -> Option<Pid> {
     threads_of(process).ok()?.find(|thread| *thread != process)
 }
 
-/// The numbers of the descriptors of a thread.
+/// The numbers of a thread's descriptors.
 pub fn descriptors(thread: Pid) -> impl Iterator<Item = i32> {
     numbers_in(&format!("/proc/{thread}/fd")).into_iter().flatten()
 }
 
-/// The entries of a folder that are numbers.
+/// The entries of a directory that are numbers.
 fn numbers_in(folder: &str) -> io::Result<impl Iterator<Item = i32> + use<>> {
     let entries = fs::read_dir(folder)?.flatten();
     Ok(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-/// The name that the kernel gives to what a descriptor of a thread leads to.
+/// The kernel's name for the target of a thread's descriptor.
 pub fn descriptor_link(thread: impl Display, descriptor: i32) -> Option<String> {
     let link = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
     Some(link.to_string_lossy().into_owned())
 }
 
-/// The file that a descriptor of a thread leads to.
+/// The file to which a thread's descriptor refers.
 pub fn descriptor_file(thread: impl Display, descriptor: i32) -> io::Result<Metadata> {
     fs::metadata(format!("/proc/{thread}/fd/{descriptor}"))
 }
 
-/// A line of `/proc/PID/fdinfo/FD`, without its name.
+/// The value of a field of `/proc/PID/fdinfo/FD`.
 pub fn descriptor_field(thread: Pid, descriptor: i32, name: &str) -> Option<String> {
     field(&read_whole(thread, &format!("fdinfo/{descriptor}")).ok()?, name)
 }
 
-/// Where the heap of a process begins, whether it has one yet or not.
+/// The start of the heap of a process, even if it has none yet.
 pub fn start_of_heap(process: Pid) -> Option<u64> {
-    /// Its field of `/proc/PID/stat`, from the one behind the name on.
+    /// Its index in `/proc/PID/stat`, counted after the name.
     const START_OF_HEAP: usize = 44;
     let stat = read(process, "stat").ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

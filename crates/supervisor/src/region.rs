@@ -24,36 +24,37 @@ use serde::{Deserialize, Serialize};
 use crate::arch::{REGION_WINDOW, SYSCALL_LENGTH};
 use crate::error::{Error, errno};
 
-/// How the shared memory is called, and how in `/proc/PID/maps`.
+/// The name of the shared memory, and its name in `/proc/PID/maps`.
 pub const REGION_NAME: &CStr = c"eigentime";
 pub const REGION_FILE: &str = "/memfd:eigentime";
 
-/// What a supervisor and the programs of a timeline agree on. The build script derives it from the
-/// sources that say so; supervisors of builds with another number leave the programs alone.
+/// A fingerprint of the interface between a supervisor and the programs of a timeline. The build
+/// script derives it from the sources that define the interface; supervisors of builds with another
+/// number leave the programs alone.
 ///
-/// It is read where it stands in the program's file, so that tests can make another version of that.
+/// It is read from the program's file, so tests can make another version by editing that.
 pub fn interface() -> u32 {
     let marked = black_box(concat!("EIGENTIME_INTERFACE=", env!("EIGENTIME_INTERFACE")));
     let number = marked.split_once('=').and_then(|(_, number)| number.parse().ok());
     number.expect("the build script writes a number")
 }
 
-/// What is known of an image: the one that this version makes regions with, or that of a timeline which
-/// another version has made.
+/// What is known of an image: the one that this version puts into new regions, or that of a
+/// timeline created by another version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Tells it from others: its build-id.
+    /// Its build ID.
     identity: Vec<u8>,
     /// Its length in bytes.
     length: usize,
-    /// Where things stand in it, by [`Symbol`] and with their names.
+    /// Offsets in it, in the order of [`Symbol`], with their names.
     offsets: Vec<(String, usize)>,
-    /// The functions that programs find by name, and where they stand.
+    /// The functions that programs look up by name, with their offsets.
     exports: Vec<(String, usize)>,
 }
 
 impl Image {
-    /// The one that regions are made with.
+    /// The image of new regions.
     pub fn own() -> &'static Self {
         static OWN: LazyLock<Image> = LazyLock::new(|| Image {
             identity: symbols::BUILD_ID.to_vec(),
@@ -64,26 +65,26 @@ impl Image {
         &OWN
     }
 
-    /// Is it the very same?
+    /// Whether it is the image of this version.
     pub fn is_own(&self) -> bool {
         self == Self::own()
     }
 
-    /// Is everything in it that this version knows of?
+    /// Whether it has every symbol that this version knows.
     fn is_known(&self) -> bool {
         let names = [self, Self::own()].map(|image| image.offsets.iter().map(|(name, _)| name));
         let [these, own] = names;
         these.eq(own)
     }
 
-    /// Bytes of a whole region with it: both pages and the image.
+    /// The size in bytes of a whole region: both pages and the image.
     fn region_size(&self) -> usize {
         IMAGE_OFFSET + self.length.next_multiple_of(PAGE)
     }
 }
 
-/// The addresses of a timeline's region, the same in all its programs: the filter,
-/// which is inherited through exec, names one of them.
+/// The addresses of a timeline's region, the same in all its programs: the filter, which is
+/// inherited through exec, contains one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     base: u64,
@@ -91,7 +92,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A layout at a random place, so that the addresses cannot be known before.
+    /// A layout at a random place, so that the addresses cannot be predicted.
     fn random() -> io::Result<Self> {
         let mut random = [0; 8];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
@@ -102,7 +103,7 @@ impl Layout {
         Ok(Self { base, image })
     }
 
-    /// The layout of a region of this version that lies at `base`.
+    /// The layout of a region of this version at `base`.
     pub(crate) fn at(base: u64) -> Self {
         Self { base, image: Image::own() }
     }
@@ -113,48 +114,48 @@ impl Layout {
         self.image
     }
 
-    /// Bytes of the whole region.
+    /// The size in bytes of the whole region.
     #[must_use]
     pub fn size(self) -> u64 {
         self.image.region_size() as u64
     }
 
-    /// Where the image ends.
+    /// The end of the image.
     #[must_use]
     pub fn image_end(self) -> u64 {
         self.image() + self.image.length as u64
     }
 
-    /// The address of a function that programs find by name.
+    /// The address of a function that programs look up by name.
     pub fn export(self, name: &str) -> Option<u64> {
         let (_, offset) = self.image.exports.iter().find(|(export, _)| export == name)?;
         Some(self.image() + *offset as u64)
     }
 
-    /// Does any of these addresses belong to it?
+    /// Whether any of these addresses belongs to it.
     pub fn overlaps(self, range: &Range<u64>) -> bool {
         range.start < self.base + self.size() && self.base < range.end
     }
 
-    /// Where the region starts.
+    /// The start of the region.
     #[must_use]
     pub fn base(self) -> u64 {
         self.base
     }
 
-    /// Where the private page starts.
+    /// The start of the private page.
     #[must_use]
     pub fn private(self) -> u64 {
         self.base + PRIVATE_OFFSET as u64
     }
 
-    /// Where the image starts.
+    /// The start of the image.
     #[must_use]
     pub fn image(self) -> u64 {
         self.base + IMAGE_OFFSET as u64
     }
 
-    /// Where the image's code starts.
+    /// The start of the image's code.
     #[must_use]
     pub fn code(self) -> u64 {
         self.symbol(symbols::CODE)
@@ -179,8 +180,9 @@ impl Layout {
     }
 }
 
-/// Makes the file. Since Linux 6.3 the kernel wants to be told whether it can be executed. It cannot:
-/// code may be mapped from it all the same, and the sysctl vm.memfd_noexec=2 allows no other.
+/// Creates the file. Since Linux 6.3, the kernel expects a statement of whether it can be executed.
+/// It cannot: code may be mapped from it all the same, and the sysctl vm.memfd_noexec=2 allows no
+/// other.
 fn make_file() -> nix::Result<OwnedFd> {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let sealed = MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
@@ -194,28 +196,28 @@ fn make_file() -> nix::Result<OwnedFd> {
 fn map_page(file: &File) -> nix::Result<NonNull<Page>> {
     let size = NonZeroUsize::new(PAGE).expect("a page is not empty");
     let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice.
+    // SAFETY: a new mapping at an address chosen by the kernel.
     unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, file, 0) }.map(NonNull::cast)
 }
 
-/// The shared memory, mapped in the process that made it and in its children.
+/// The shared memory, mapped in the process that created it and in its children.
 pub struct Region {
-    /// Where it lies in the programs.
+    /// Its layout in the programs.
     pub layout: Layout,
-    /// What programs map.
+    /// The file that programs map.
     file: OwnedFd,
-    /// The same, to be written to by supervisors to come, if there are to be any.
+    /// The same file, writable for later supervisors, if there may be any.
     writable: Option<OwnedFd>,
     page: NonNull<Page>,
 }
 
 impl Region {
-    /// Makes a region whose page leaves every clock alone.
+    /// Creates a region whose page leaves every clock alone.
     pub fn new() -> Result<Self, Error> {
         Self::make(false)
     }
 
-    /// Makes one that outlasts its supervisor: another may write to it.
+    /// Creates one that outlasts its supervisor: another may write to it.
     pub fn lasting() -> Result<Self, Error> {
         Self::make(true)
     }
@@ -225,7 +227,7 @@ impl Region {
         Self::make_at(layout, is_lasting)
     }
 
-    /// Makes one where that of another timeline of this version lies already.
+    /// Creates one at the address of another timeline's region of this version.
     pub fn at(layout: Layout) -> Result<Self, Error> {
         Self::make_at(layout, false)
     }
@@ -237,8 +239,8 @@ impl Region {
             .and_then(|()| file.write_all_at(IMAGE, IMAGE_OFFSET as u64));
         written.map_err(errno).map_err(Error::system("fill shared memory"))?;
         let page = map_page(&file).map_err(Error::system("map shared memory"))?;
-        // From here on nobody can map the page writable, or write to the file; to one that is to outlast
-        // its supervisor, only by a descriptor that programs never have.
+        // From here on, nothing can map the page writable or write to the file. If it is to outlast
+        // its supervisor, that is possible only through a descriptor that programs never have.
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         let seals = if is_lasting { seals } else { seals | SealFlag::F_SEAL_FUTURE_WRITE };
         fcntl(&file, FcntlArg::F_ADD_SEALS(seals)).map_err(Error::system("seal shared memory"))?;
@@ -252,25 +254,25 @@ impl Region {
         Ok(region)
     }
 
-    /// One whose programs get a descriptor that cannot be written to.
+    /// Makes a region whose programs get a read-only descriptor.
     fn with_readable(layout: Layout, file: File, page: NonNull<Page>) -> io::Result<Self> {
         let readable = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
         Ok(Self { layout, file: readable.into(), writable: Some(file.into()), page })
     }
 
-    /// One that another supervisor has made, by the descriptor that can be written to.
+    /// Takes over a region created by another supervisor, through the writable descriptor.
     pub fn adopt(file: OwnedFd, base: u64, image: Image) -> io::Result<Self> {
         if !image.is_known() {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let file = File::from(file);
         let page = map_page(&file)?;
-        // For as long as this process lives.
+        // Lives as long as this process.
         let image = Box::leak(Box::new(image));
         Self::with_readable(Layout { base, image }, file, page)
     }
 
-    /// The descriptor that can be written to, of one that outlasts its supervisor.
+    /// The writable descriptor of a region that outlasts its supervisor.
     pub fn writable(&self) -> Option<i32> {
         self.writable.as_ref().map(AsRawFd::as_raw_fd)
     }
@@ -294,14 +296,15 @@ impl Region {
     }
 }
 
-// SAFETY: the mapping belongs to no thread, it lasts as long as the region, and what is in it are atomics.
+// SAFETY: the mapping belongs to no thread, it lasts as long as the region, and its contents are
+// atomics.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: nobody has the page any more. If it cannot be unmapped, it stays.
+        // SAFETY: no reference to the page is left. If it cannot be unmapped, it stays.
         let _ = unsafe { munmap(self.page.cast(), PAGE) };
     }
 }

@@ -1,4 +1,4 @@
-//! Where named timelines are found: a directory of sockets that belongs to the user.
+//! The directory of named timelines: sockets in a directory that belongs to the user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -23,7 +23,7 @@ use crate::fingerprint::fingerprint;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
-/// The longest name.
+/// The maximum length of a name.
 const LONGEST: usize = 64;
 
 impl FromStr for Name {
@@ -51,7 +51,7 @@ impl std::fmt::Display for Name {
 #[derive(Debug)]
 pub struct Registry {
     path: PathBuf,
-    /// Held open, so that it is the same directory throughout.
+    /// Held open, so that it remains the same directory.
     directory: OwnedFd,
 }
 
@@ -89,41 +89,41 @@ impl Unusable {
     }
 }
 
-/// The right to make and to remove timelines, which one process has at a time.
+/// The lock for creating and removing timelines.
 pub struct Lock {
     _lock: Flock<File>,
 }
 
-/// The file that is locked for a [`Lock`]. No timeline can be called so.
+/// The file that is locked for a [`Lock`]. No timeline can have this name.
 const LOCK: &str = ".lock";
 
 impl Registry {
-    /// The directory in which this user's timelines are made; it is made if there is none.
+    /// Opens the directory in which this user's timelines are created, and creates it if necessary.
     pub fn open() -> Result<Self, Unusable> {
         Self::at(&paths()?[0])
     }
 
-    /// That of the timelines in a runtime directory; it is made if there is none.
+    /// Opens that of the timelines in a runtime directory, and creates it if necessary.
     ///
     /// # Errors
     ///
-    /// If it cannot be made, or belongs to another user.
+    /// If it cannot be created, or belongs to another user.
     pub fn within(directory: &Path) -> Result<Self, Unusable> {
         Self::at(&directory.join(DIRECTORY))
     }
 
-    /// The same, if there is one.
+    /// The same, if it exists.
     pub fn existing() -> Result<Option<Self>, Unusable> {
         let path = &paths()?[0];
         if path.exists() { Self::at(path).map(Some) } else { Ok(None) }
     }
 
-    /// All directories in which timelines of this user can be, the one in which they are made
-    /// first. XDG_RUNTIME_DIR need not have been the same when they were made.
+    /// All directories that may contain timelines of this user; the one in which they are created
+    /// comes first. XDG_RUNTIME_DIR may have been different when they were created.
     pub fn all() -> Result<Vec<Self>, Unusable> {
         let mut all = vec![Self::open()?];
         let mut known = vec![all[0].identity()?];
-        // Somebody else's are of no use.
+        // Directories of other users are of no use.
         for registry in
             paths()?[1..].iter().filter(|path| path.exists()).flat_map(|path| Self::at(path))
         {
@@ -136,13 +136,13 @@ impl Registry {
         Ok(all)
     }
 
-    /// What tells it from other directories.
+    /// The device and inode that identify it.
     fn identity(&self) -> Result<(u64, u64), Unusable> {
         let metadata = fs::metadata(self.file(".")).map_err(Unusable::step(&self.path))?;
         Ok((metadata.dev(), metadata.ino()))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -165,18 +165,18 @@ impl Registry {
         Ok(Self { path: path.to_owned(), directory: directory.into() })
     }
 
-    /// A file of the directory, by a path that is short and cannot be led elsewhere.
+    /// The path of a file in the directory: short, and immune to redirection.
     fn file(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd()))
     }
 
-    /// Where the user finds a timeline's socket.
+    /// The path of a timeline's socket for the user.
     #[must_use]
     pub fn socket(&self, name: &Name) -> PathBuf {
         self.path.join(&name.0)
     }
 
-    /// Waits for the right to make or remove timelines.
+    /// Waits for the lock for creating and removing timelines.
     pub fn lock(&self) -> Result<Lock, Unusable> {
         let file = OpenOptions::new()
             .create(true)
@@ -186,7 +186,7 @@ impl Registry {
             .open(self.file(LOCK))
             .map_err(Unusable::directory(&self.path))?;
         let mut tried = Flock::lock(file, FlockArg::LockExclusive);
-        // The supervisor is woken by signals.
+        // Signals wake the supervisor.
         while let Err((file, Errno::EINTR)) = tried {
             tried = Flock::lock(file, FlockArg::LockExclusive);
         }
@@ -207,26 +207,26 @@ impl Registry {
         }
     }
 
-    /// Removes a socket that nobody listens on: it was left by a supervisor that was killed.
-    /// Whoever is just making or removing a timeline does so by itself.
+    /// Removes a socket on which nothing listens, left by a supervisor that was killed. A process
+    /// that is creating or removing a timeline does so itself.
     fn clean(&self, name: &Name) {
         let Ok(file) = OpenOptions::new().write(true).open(self.file(LOCK)) else { return };
         let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { return };
         let again = UnixStream::connect(self.file(&name.0));
         if again.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
-            // What fails, the next one does that finds it.
+            // If it fails, the next process that finds the socket removes it.
             let _ = self.forget(name);
         }
     }
 
-    /// Listens under a name that nobody has.
+    /// Listens under an unused name.
     pub fn listen(&self, name: &Name, _lock: &Lock) -> Result<UnixListener, Unusable> {
         self.forget(name)?;
         let listener = listen_for_owner(&self.file(&name.0));
         listener.map_err(|error| Unusable::step(&self.socket(name))(error.into()))
     }
 
-    /// Is there a socket of that name?
+    /// Whether there is a socket of that name.
     #[must_use]
     pub fn has(&self, name: &Name) -> bool {
         self.path.join(&name.0).exists()
@@ -242,8 +242,7 @@ impl Registry {
         }
     }
 
-    /// The names of all timelines that are there, in order. What was left by
-    /// supervisors that were killed is removed.
+    /// The names of all timelines, sorted. Removes what killed supervisors have left.
     pub fn names(&self) -> Result<Vec<Name>, Unusable> {
         let _lock = self.lock()?;
         let mut names = Vec::new();
@@ -268,39 +267,39 @@ impl Registry {
         Ok(names)
     }
 
-    /// Removes what was written down of a container whose timeline is no more.
+    /// Removes the record of a container whose timeline no longer exists.
     fn sweep(&self, link: &OsStr) -> Result<(), Unusable> {
         let path = self.file(&link.to_string_lossy());
         let name = fs::read_link(&path).ok().and_then(|name| name.to_str()?.parse::<Name>().ok());
         if let Some(name) = name
             && self.connect(&name)?.is_none()
         {
-            // Somebody else may have done so.
+            // Another process may have removed it.
             let _ = fs::remove_file(path);
         }
         Ok(())
     }
 
-    /// Writes down which timeline has a container.
+    /// Records which timeline has a container.
     pub fn note_container(&self, container: &Container, name: &Name) -> Result<(), Unusable> {
         let link = link_of(container);
         self.forget_container(container);
         symlink(&name.0, self.file(&link)).map_err(Unusable::step(&self.path.join(link)))
     }
 
-    /// Takes that back.
+    /// Removes that record.
     pub fn forget_container(&self, container: &Container) {
-        // It is not there as a rule, or no longer.
+        // Usually it does not exist, or no longer.
         let _ = fs::remove_file(self.file(&link_of(container)));
     }
 
-    /// The timeline that was written down for a container.
+    /// The timeline recorded for a container.
     #[must_use]
     pub fn timeline_of(&self, container: &Container) -> Option<Name> {
         fs::read_link(self.file(&link_of(container))).ok()?.to_str()?.parse().ok()
     }
 
-    /// The same directory.
+    /// Another handle of the same directory.
     pub fn copy(&self) -> io::Result<Self> {
         Ok(Self { path: self.path.clone(), directory: self.directory.try_clone()? })
     }
@@ -312,16 +311,16 @@ impl Registry {
     }
 }
 
-/// What tells which timeline has a container. No timeline can be called so.
+/// The file that records which timeline has a container. No timeline can have this name.
 fn link_of(Container { id, root, .. }: &Container) -> String {
     format!(".container-{:016x}", fingerprint(format!("{root}\0{id}").as_bytes()))
 }
 
-/// Names the only directory in which timelines are made and looked for.
+/// Names the only directory in which timelines are created and looked for.
 const ONLY: &str = "EIGENTIME_RUNTIME_DIR";
 
-/// The directories for sockets of this user, each in a directory that is the user's own (under
-/// `sudo`, a variable may name another's). Timelines are made in the first.
+/// The directories for sockets of this user, each in a directory that the user owns (under `sudo`,
+/// a variable may name another user's). Timelines are created in the first.
 fn paths() -> Result<Vec<PathBuf>, Unusable> {
     let only = std::env::var_os(ONLY).filter(|only| !only.is_empty()).map(PathBuf::from);
     if let Some(path) = only {
@@ -331,7 +330,7 @@ fn paths() -> Result<Vec<PathBuf>, Unusable> {
         };
     }
     let own = geteuid().as_raw();
-    // Where engines of ordinary users are root, they mean the same directory as the user.
+    // Where engines of ordinary users run as root, they mean the same directory as the user.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let uid = outer_uid(&map, own).unwrap_or(own);
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(|path: OsString| PathBuf::from(path));
@@ -344,7 +343,7 @@ fn paths() -> Result<Vec<PathBuf>, Unusable> {
     Ok(paths)
 }
 
-/// Why a path does not lead to a directory of this user's, wherever it is followed from.
+/// Checks that a path, followed from anywhere, leads to a directory of this user.
 fn check_own(path: &Path) -> Result<(), String> {
     if path.is_relative() {
         return Err("it is not an absolute path".to_owned());
@@ -359,11 +358,11 @@ fn check_own(path: &Path) -> Result<(), String> {
     }
 }
 
-/// What the directory is called in the runtime directory.
+/// The name of the directory in the runtime directory.
 const DIRECTORY: &str = "eigentime";
 
-/// Listens at a path that only its owner can connect to: it is made with the mode that the
-/// socket has.
+/// Listens at a path to which only its owner can connect: the socket file is created with the
+/// socket's mode.
 fn listen_for_owner(path: &Path) -> nix::Result<UnixListener> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -373,7 +372,7 @@ fn listen_for_owner(path: &Path) -> nix::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// What a user is called outside of the user namespace with this map.
+/// The ID of a user outside the user namespace with this map.
 fn outer_uid(map: &str, uid: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut words = line.split_whitespace().map(str::parse::<u32>);
@@ -455,7 +454,7 @@ mod tests {
         assert!(registry.timeline_of(&container("a", "")).is_some());
         registry.forget_container(&container("a", ""));
         assert_eq!(registry.timeline_of(&container("a", "")), None);
-        // One whose timeline was killed is forgotten by whoever lists.
+        // Listing the names removes the record of a container whose timeline was killed.
         registry.note_container(&container("b", ""), &name).unwrap();
         drop(listener);
         assert!(registry.names().unwrap().is_empty());

@@ -1,6 +1,6 @@
-//! Files in whose place others are put for a while: what is replaced is kept beside it,
-//! under a name that tells what was written. So whoever puts it back, even after a crash,
-//! sees whether somebody else has written the file since, and then leaves that alone.
+//! Files that are replaced temporarily: the original is kept beside the file, under a name that
+//! identifies what was written. So restoring it, even after a crash, detects whether another
+//! program has written the file since, and then leaves it alone.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::fingerprint::fingerprint;
 
-/// What is put behind the name of a file that is kept, before what was written.
+/// The part of a kept file's name between the original name and the fingerprint of what was
+/// written.
 const KEPT: &str = ".before-eigentime-";
 
-/// Puts a text in place of a file, which is kept.
+/// Replaces a file with a text, and keeps the original.
 ///
 /// # Errors
 ///
@@ -30,14 +31,14 @@ pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         fs::rename(&new, path)
     });
     if replaced.is_err() {
-        // It is not there if it could not be made.
+        // It does not exist if it could not be created.
         let _ = fs::remove_file(&new);
     }
     replaced
 }
 
-/// Puts back what was replaced, unless the file is another one by now, or gone. Without
-/// anything to put back, nothing is done.
+/// Puts back what was replaced, unless the file has changed meanwhile or is gone. Does nothing if
+/// there is nothing to put back.
 ///
 /// # Errors
 ///
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A file in a directory of its own, which is removed in the end.
+    /// A file in a directory of its own, which is removed when dropped.
     struct Scratch(PathBuf);
 
     impl Scratch {

@@ -1,4 +1,4 @@
-//! A timeline as a document: where every clock stood, and how it ran.
+//! A timeline as a document: the reading of every clock, and how it ran.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::motion::{Motion, is_allowed};
 
-/// What says that a document is one of ours.
+/// The mark of our documents.
 const FORMAT: &str = "eigentime timeline";
 
 /// The version of the document's layout.
 const VERSION: u32 = 1;
 
-/// The version of a document whose wall clock stands still while the others go on.
+/// The version of a document whose wall clock is frozen while the others run.
 const VERSION_WITH_STANDING_WALL: u32 = 2;
 
 /// Where the clocks of a timeline stood at one moment.
@@ -55,17 +55,17 @@ struct SavedClocks {
     boottime: VirtualInstant,
 }
 
-/// How a saved timeline goes on.
+/// How a saved timeline resumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
-    /// From where it stood.
+    /// Where it stopped.
     #[default]
     Continue,
     /// As if it had run on meanwhile.
     CatchUp,
 }
 
-/// The same for the wall clock and for all others.
+/// The policy of the wall clock and of all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policies {
     /// For the wall clock.
@@ -75,7 +75,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// That of a clock.
+    /// The policy of a clock.
     fn of(self, clock: Clock) -> Policy {
         if clock.is_wall() { self.wall } else { self.monotonic }
     }
@@ -108,7 +108,7 @@ impl FromStr for Policy {
     }
 }
 
-/// Why a document does not tell of a timeline.
+/// Why a document does not describe a timeline.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what it is")]
 pub enum Unreadable {
@@ -121,7 +121,7 @@ pub enum Unreadable {
 }
 
 impl Saved {
-    /// The document for clocks that show this when the host's wall clock shows `host`.
+    /// The document for clocks that read this when the host's wall clock reads `host`.
     #[must_use]
     pub fn new(host: HostInstant, motion: Motion, virt: [VirtualInstant; CLOCKS]) -> Self {
         let at = |clock: Clock| virt[clock as usize];
@@ -143,13 +143,13 @@ impl Saved {
         }
     }
 
-    /// When it was saved, by the host's wall clock.
+    /// The host's wall clock time at which it was saved.
     #[must_use]
     pub fn host(&self) -> HostInstant {
         self.host_realtime_ns
     }
 
-    /// Tells it from others, in a few words.
+    /// Identifies it in a few words.
     #[must_use]
     pub fn label(&self) -> String {
         let wall = format_date(VirtualInstant(self.host().0));
@@ -166,7 +166,7 @@ impl Saved {
         Motion::new(self.rate, freeze)
     }
 
-    /// Where a clock stood.
+    /// The reading of a clock when it was saved.
     #[must_use]
     pub fn stood(&self, clock: Clock) -> VirtualInstant {
         let SavedClocks { realtime, tai, monotonic, monotonic_raw, boottime } = self.clocks;
@@ -179,8 +179,8 @@ impl Saved {
         }
     }
 
-    /// Where a clock stands when the host's wall clock shows `now`; `None` if that is
-    /// before it was saved, and catching up would turn the clock back.
+    /// The reading of a clock when the host's wall clock reads `now`; `None` if that is before it
+    /// was saved, and catching up would turn the clock back.
     #[must_use]
     pub fn stands(
         &self,

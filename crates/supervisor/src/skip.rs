@@ -1,4 +1,4 @@
-//! How a timeline skips the time that nobody uses.
+//! How a timeline skips idle time.
 
 use std::str::FromStr;
 
@@ -6,44 +6,44 @@ use eigentime_timeline::text::{format_date, format_offset, parse_offset, parse_r
 use eigentime_timeline::{Nanos, Rate, VirtualInstant};
 use serde::{Deserialize, Serialize};
 
-/// What is asked of a timeline that leaps to the next deadline when all its programs wait.
+/// The request for a timeline that leaps to the next deadline when all its programs wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
-    /// For how long, by the host's clocks, what may come from outside holds the clocks. None: for
-    /// as long as it is waited for, where somebody outside is expected to answer; not at all where
-    /// anybody may call.
+    /// How long, in host time, possible input from outside holds the clocks. `None`: as long as it
+    /// is awaited, if an outside program is expected to answer; not at all if any program may
+    /// connect.
     pub grace: Option<Nanos>,
-    /// How often it may leap until more is allowed. None: as often as it can.
+    /// How many leaps are allowed until more are granted. `None`: unlimited.
     pub skips: Option<u64>,
-    /// Where the timeline goes no further.
+    /// Where the timeline stops.
     pub limit: Option<Limit>,
-    /// What becomes of it there.
+    /// What happens to it there.
     pub at_limit: AtLimit,
 }
 
-/// Where a timeline goes no further.
+/// Where a timeline stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// When its wall clock shows this.
     Date(VirtualInstant),
-    /// When so much of its time has passed since its first program started.
+    /// When this much of its time has passed since its first program started.
     After(Nanos),
 }
 
-/// What becomes of a timeline at its limit.
+/// What happens to a timeline at its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AtLimit {
     /// Its programs are ended.
     #[default]
     End,
-    /// Its clocks stand still.
+    /// Its clocks are frozen.
     Freeze,
 }
 
-/// Does this kernel tell how long threads have run, by which it is proven that they wait?
+/// Whether this kernel reports how long threads have run, which proves that they wait.
 pub(crate) fn is_possible() -> bool {
-    // For how long it has run, has waited for a processor, and how often it has begun to run: at
-    // least once. Without CONFIG_SCHED_INFO there are zeros only.
+    // How long it has run, how long it has waited for a processor, and how often it has begun to
+    // run: at least once. Without CONFIG_SCHED_INFO all are zero.
     let told = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     told.split_whitespace().nth(2).is_some_and(|times| times != "0")
 }
@@ -81,7 +81,7 @@ impl FromStr for AtLimit {
     }
 }
 
-/// A span of time that is greater than zero.
+/// Parses a span of time greater than zero.
 ///
 /// # Errors
 /// If it is none.
@@ -96,14 +96,15 @@ pub fn parse_pause(text: &str) -> Result<Nanos, String> {
 /// How often a timeline may leap.
 ///
 /// # Errors
-/// If it is no number.
+///
+/// If it is not a number.
 pub fn parse_skips(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| {
         "it must be a whole number\nhelp: write how often the timeline may leap, 0 for not at all"
     })
 }
 
-/// A rate, or 0.
+/// Parses a rate, or 0.
 ///
 /// # Errors
 /// If it is neither.

@@ -1,14 +1,15 @@
 //! A timeline is joined by the version of this program that keeps it.
 //!
-//! A supervisor goes on while its version is replaced by one that may prepare programs in another way.
-//! Whoever joins then becomes the same program of the supervisor's version, with the same arguments,
-//! environment and descriptors. That is what the supervisor itself runs, or lies beside it.
+//! A supervisor continues while its version is replaced by one that may prepare programs
+//! differently. A process that joins then becomes the same program of the supervisor's version,
+//! with the same arguments, environment and descriptors: the supervisor's own executable, or a file
+//! beside it.
 //!
 //! # What is executed
 //!
-//! The caller may be root. It executes only what a supervisor of the same user runs, in the same mount
-//! namespace: so neither another user nor a container decides what that is. What only lies beside it
-//! nobody but that user and root may have been able to write.
+//! The caller may be root. It executes only what a supervisor of the same user runs, in the same
+//! mount namespace, so neither another user nor a container chooses the file. A file beside the
+//! supervisor's executable must be writable only by that user and root.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr};
@@ -31,17 +32,18 @@ use crate::proc;
 use crate::region::interface;
 use crate::registry::Name;
 
-/// Returns if the supervisor at the other end prepares programs as this version does, or has ended. Else this
-/// process becomes the same program of the supervisor's version, and begins anew.
+/// Returns if the supervisor at the other end prepares programs as this version does, or has ended.
+/// Otherwise this process becomes the same program of the supervisor's version, and starts again.
 pub fn match_supervisor(stream: &UnixStream, name: &Name) -> Result<(), Error> {
-    // Open before it answers: from then on the number could be that of another process.
+    // Opened before the supervisor answers: from then on the process ID could be that of another
+    // process.
     let supervisor = File::open(format!("/proc/{}", supervisor_of(stream)));
     let theirs = match ask_interface(stream, name) {
         Ok(theirs) => theirs,
         Err(Failure::Gone(_)) => return Ok(()),
         Err(failure) => return Err(Error::Timeline(failure.to_string())),
     };
-    // An older one tells nothing, and compares the numbers by itself when it is joined.
+    // An older version reports nothing, and compares the numbers itself when it is joined.
     if theirs.is_none_or(|theirs| theirs == u64::from(interface())) {
         return Ok(());
     }
@@ -87,7 +89,7 @@ fn become_version_of(process: &str) -> Result<Infallible, String> {
     execv(&file, &words).map_err(|error| at(error.into()))
 }
 
-/// Is a process of this user, and where this one is?
+/// Checks that a process belongs to this user and is in the same mount namespace.
 fn check_is_equal(process: &str) -> Result<(), String> {
     let user = |process: &str| proc::status_field(process, "Uid:");
     let same = user("self").is_some_and(|own| user(process) == Some(own));
@@ -101,16 +103,16 @@ fn check_is_equal(process: &str) -> Result<(), String> {
     }
 }
 
-/// Where the program of a process is, or was before it was replaced.
+/// The path of a process's program, or its former path if it was replaced.
 fn program_of(process: &str) -> io::Result<PathBuf> {
-    /// So the kernel marks a file that has no name any more (proc_pid_exe(5)).
+    /// The kernel's mark on a file that no longer has a name (proc_pid_exe(5)).
     const REPLACED: &[u8] = b" (deleted)";
     let path = fs::read_link(format!("/proc/{process}/exe"))?;
     let path = path.as_os_str().as_bytes();
     Ok(PathBuf::from(OsStr::from_bytes(path.strip_suffix(REPLACED).unwrap_or(path))))
 }
 
-/// Opens a program for being executed only, if nobody but this user and root can have written it.
+/// Opens a program for execution only, if only this user and root can have written it.
 fn open_beside(path: &Path) -> io::Result<File> {
     let folder = open(path.parent().unwrap_or(Path::new("/")), libc::O_DIRECTORY)?;
     let name = path.file_name().unwrap_or_default();

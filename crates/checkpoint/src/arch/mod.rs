@@ -1,4 +1,4 @@
-//! What differs between architectures: how the kernel tells what the processor can execute.
+//! What differs between architectures: how the kernel reports what the processor can execute.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -3,8 +3,8 @@
 /// The field of `/proc/cpuinfo`.
 pub const FLAGS: &str = "flags";
 
-/// How instructions that not every processor has are called in it (arch/x86/include/asm/cpufeatures.h), or their
-/// names begin.
+/// The names there (arch/x86/include/asm/cpufeatures.h), or their beginnings, of instructions that
+/// not every processor has.
 pub const INSTRUCTIONS: [&str; 38] = [
     "pni",
     "ssse3",
@@ -46,9 +46,10 @@ pub const INSTRUCTIONS: [&str; 38] = [
     "cldemote",
 ];
 
-/// One that begins like these, and is the kernel's own.
+/// One that begins like these, but only the kernel uses.
 pub const PRIVILEGED: &str = "xsaves";
 
-/// Those by which a processor has more registers to save. The dynamic loader keeps room for what it found when the
-/// program started, and saves all that there is: more of them overwrite the program's stack.
+/// Features with which a processor has more registers to save. The dynamic loader reserves the
+/// space that it determined when the program started, and saves all registers that there are:
+/// additional ones overwrite the program's stack.
 pub const STATE: [&str; 4] = ["avx", "mpx", "avx512f", "amx_tile"];

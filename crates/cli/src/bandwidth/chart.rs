@@ -1,14 +1,14 @@
-//! A series of estimates in a terminal: a line for each, with a bar.
+//! A series of estimates in a terminal: a line with a bar for each.
 
 use eigentime_bandwidth::BitRate;
 
 /// Eighths of a cell, from none to seven.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
-/// Rates are drawn up to the next of these, times a power of ten.
+/// The end of a scale is one of these, times a power of ten.
 const STEPS: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
 
-/// A bar for a rate of a scale, with a mark at another, in so many cells.
+/// A bar of this many cells for a rate on a scale, with a mark at another rate.
 pub fn bar(rate: BitRate, mark: BitRate, full: BitRate, cells: usize) -> String {
     let share = |rate: BitRate| (rate.bits() / full.bits()).clamp(0.0, 1.0) * cells as f64;
     let eighths = (share(rate) * 8.0).round() as usize;
@@ -24,7 +24,7 @@ pub fn bar(rate: BitRate, mark: BitRate, full: BitRate, cells: usize) -> String 
     row.into_iter().collect()
 }
 
-/// The end of a scale that has all of these rates.
+/// The end of a scale that includes all of these rates.
 pub fn full(rates: impl Iterator<Item = BitRate>) -> BitRate {
     let most = rates.map(BitRate::bits).fold(1.0, f64::max);
     let power = 10_f64.powf(most.log10().floor());

@@ -1,4 +1,4 @@
-//! The end that measures.
+//! The measuring end.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::place;
 const TOO_LITTLE: i32 = 1;
 const INTERRUPTED: i32 = 130;
 
-/// How often it is looked whether somebody wants it to end.
+/// How often to check for a request to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How wide charts are, in cells.
+/// The width of charts, in cells.
 const CELLS: usize = 40;
 
-/// What programs read of an estimate.
+/// An estimate in machine-readable form.
 #[derive(Serialize)]
 struct Line<'a> {
     /// When it was made, in seconds since the epoch.
@@ -47,12 +47,12 @@ struct Line<'a> {
     smoothed: Smoothed,
 }
 
-/// Measures as often as was asked for.
+/// Measures as often as requested.
 pub fn measure(options: &MeasureOptions) -> Result<i32, String> {
     let server = server(options)?;
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The second one ends the program at once.
+        // The second signal ends the program at once.
         let registered = flag::register_conditional_default(signal, Arc::clone(&stopped))
             .and_then(|_| flag::register(signal, Arc::clone(&stopped)));
         registered.map_err(|why| format!("cannot listen to signals: {why}"))?;
@@ -70,7 +70,7 @@ pub fn measure(options: &MeasureOptions) -> Result<i32, String> {
                 last = Some(found);
             }
             Ok(None) => break,
-            // The server may be started anew: whoever watches will see.
+            // The server may be restarted: the user will see.
             Err(why) if options.watch && series.made > 0 => {
                 eprintln!("eigentime: bandwidth: {why}")
             }
@@ -84,7 +84,7 @@ pub fn measure(options: &MeasureOptions) -> Result<i32, String> {
     Ok(last.map_or(INTERRUPTED, |last| status(&last, options.fail_under)))
 }
 
-/// A path that is not used any more once somebody has ended it.
+/// A path that is not used any more after an interruption.
 struct Interruptible<'a> {
     path: &'a mut dyn Path,
     stopped: &'a AtomicBool,
@@ -118,10 +118,10 @@ impl Path for Interruptible<'_> {
     }
 }
 
-/// What four digits do not show: trains go at whole nanoseconds.
+/// The rounding of four digits: trains are sent at whole nanoseconds.
 const ROUNDED: f64 = 5e-4;
 
-/// Is that enough?
+/// The exit status: whether the rate suffices.
 fn status(last: &Estimate, least: Option<BitRate>) -> i32 {
     let known = match last.found {
         Found::Available { rate, .. } | Found::AtLeast { rate, .. } => Some(rate),
@@ -135,7 +135,7 @@ fn status(last: &Estimate, least: Option<BitRate>) -> i32 {
     if is_enough { 0 } else { TOO_LITTLE }
 }
 
-/// One estimate, in a session of its own; none if somebody has ended it.
+/// One estimate, in its own session; `None` if it was interrupted.
 fn one(
     options: &MeasureOptions,
     server: &Server,
@@ -179,7 +179,7 @@ fn server(options: &MeasureOptions) -> Result<Server, String> {
     })
 }
 
-/// A host with or without its port. An address of IPv6 needs brackets only if it has one.
+/// Parses a host with or without its port. An IPv6 address needs brackets only with a port.
 fn address(text: &str) -> Result<(String, u16), String> {
     let wrong = || format!("'{text}' is no host: write name, name:port, address or [address]:port");
     // The interface of a link-local address follows it: fe80::1%eth0.
@@ -198,7 +198,7 @@ fn address(text: &str) -> Result<(String, u16), String> {
     Ok((bare.to_owned(), port))
 }
 
-/// What is shown while it measures: where there is a terminal.
+/// The progress display on a terminal.
 struct Screen {
     bar: ProgressBar,
     time: Duration,
@@ -243,7 +243,7 @@ struct Series<'a> {
     made: u32,
     smoothed: Smoothed,
     full: BitRate,
-    /// What a file is to have.
+    /// The text for the output file.
     text: String,
 }
 
@@ -263,7 +263,7 @@ impl<'a> Series<'a> {
         self.smoothed.add(estimate);
         let told = self.told(estimate)?;
         let Some(file) = &self.options.output else {
-            // Of metrics there is one set: the last.
+            // There is only one set of metrics: the last.
             let follows = !self.options.watch && self.made < self.options.count;
             let is_kept_back = self.options.prometheus && follows;
             return if is_kept_back { Ok(()) } else { place::write(None, &told) };

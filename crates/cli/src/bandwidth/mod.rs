@@ -2,7 +2,7 @@
 //!
 //! - `args`: the command line.
 //! - `serve`, `measure`: the two ends.
-//! - `tell`, `chart`, `prometheus`: what is told of estimates.
+//! - `tell`, `chart`, `prometheus`: output of estimates.
 
 mod args;
 mod chart;
@@ -18,10 +18,10 @@ use eigentime_bandwidth::session::token::Token;
 
 use crate::FAILED;
 
-/// Where a token is, if no file is named.
+/// The variable with the token, if no file is named.
 const VARIABLE: &str = "EIGENTIME_TOKEN";
 
-/// Does what is asked for, and returns the exit status.
+/// Runs the requested action, and returns the exit status.
 pub fn run(options: &BandwidthOptions) -> i32 {
     let result = match &options.action {
         Action::Serve(options) => serve::serve(options),
@@ -33,7 +33,7 @@ pub fn run(options: &BandwidthOptions) -> i32 {
     })
 }
 
-/// The token that was given; none if there is none.
+/// The token that was given, if any.
 fn token(options: &TokenOptions) -> Result<Option<Token>, String> {
     let (text, whence) = match &options.token_file {
         Some(file) => {

@@ -1,4 +1,4 @@
-//! An estimate for Prometheus, by the textfile collector of its node_exporter.
+//! An estimate for Prometheus, through the textfile collector of its node_exporter.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use eigentime_bandwidth::methods::{Estimate, Found};
 use eigentime_bandwidth::session::message::Direction;
 use eigentime_doctor::prometheus::{Error, Families};
 
-/// The estimate, as the text format has it. What is not known has no sample.
+/// The estimate in the text format. Unknown values have no sample.
 pub fn text(
     estimate: &Estimate,
     host: &str,

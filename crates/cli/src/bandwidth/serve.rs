@@ -1,4 +1,4 @@
-//! The end that waits.
+//! The waiting end.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 use super::args::{MannerOptions, ServeOptions};
 use super::token;
 
-/// How many sessions' worth a client may have in an hour, as by default.
+/// By default, how many sessions' worth of data a client may use in an hour.
 const SESSIONS: u32 = 10;
 
 /// How trains are sent.
@@ -26,9 +26,9 @@ pub fn manner(options: MannerOptions) -> Manner {
     Manner { timing: options.timing.into(), realtime: !options.no_realtime }
 }
 
-/// Serves until a signal comes, or as many sessions as were asked for.
+/// Serves until a signal arrives, or for as many sessions as requested.
 pub fn serve(options: &ServeOptions) -> Result<i32, String> {
-    // Before anything is listened at: whoever ends it early ends it well.
+    // Installed before listening, so that an early signal also ends it cleanly.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| why.to_string())?;
     let known = match token(&options.token)? {
         Some(token) => token,
@@ -68,7 +68,7 @@ pub fn serve(options: &ServeOptions) -> Result<i32, String> {
     served.map(|()| 0)
 }
 
-/// Prints what happens, and stops the server after as many sessions as were asked for.
+/// Prints events, and stops the server after as many sessions as requested.
 fn teller(
     options: &ServeOptions,
     stop: &'static OnceLock<Stop>,
@@ -87,7 +87,7 @@ fn teller(
     }
 }
 
-/// To standard output as JSON, or to standard error for people. Nobody may be left to read it.
+/// Prints to standard output as JSON, or to standard error as text. The reader may be gone.
 fn print(entry: &Entry, json: bool) {
     let written = match serde_json::to_string(entry).ok().filter(|_| json) {
         Some(text) => {

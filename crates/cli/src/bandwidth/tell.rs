@@ -1,9 +1,9 @@
-//! What people read of an estimate.
+//! Estimates as text.
 
 use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::{Estimate, Found, Limit, Method};
 
-/// A line for an estimate: what was found, how well it is known, and what it has cost.
+/// A line for an estimate: the result, its uncertainty, and its cost.
 pub fn line(estimate: &Estimate) -> String {
     let cost = &estimate.cost;
     let spoiled: u32 = estimate.spoiled.iter().map(|(_, trains)| trains).sum();
@@ -20,7 +20,7 @@ pub fn line(estimate: &Estimate) -> String {
     )
 }
 
-/// What was found.
+/// The result.
 fn found(estimate: &Estimate) -> String {
     // The bias of the references is not in their intervals.
     let interval = if estimate.method == Method::Regression { "95 %" } else { "as it repeats" };
@@ -43,7 +43,7 @@ fn between(low: BitRate, high: BitRate) -> String {
     }
 }
 
-/// What has stood in the way of a number.
+/// What prevented a result.
 fn words(limit: Limit) -> &'static str {
     match limit {
         Limit::Sender => "the sending host, not the path, is the limit",

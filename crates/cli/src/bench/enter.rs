@@ -11,8 +11,8 @@ use eigentime_supervisor::{Consent, Tracing, run_in_namespace};
 
 use super::args::EnterOptions;
 
-/// Turns this process into the program, and returns, with an exit status, only if that failed; or
-/// runs a container to its end.
+/// Turns this process into the program, and returns an exit status only if that fails; or runs a
+/// container until it ends.
 pub fn run(options: &EnterOptions) -> i32 {
     if let Some(folder) = &options.rootfs {
         // The study may be killed before the container ends.

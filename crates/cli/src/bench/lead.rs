@@ -1,10 +1,10 @@
-//! `eigentime bench lead`: a command that leads to a level, of which nothing outlasts the study.
+//! `eigentime bench lead`: a command that leads to a level; nothing of it outlasts the study.
 //!
 //! Such a command may be a script that starts others and does not become one of them. They stay in
-//! the terminal's foreground group, so that `ssh` may ask for a password; so no group can be
-//! signalled. Instead this process adopts whatever loses its parent below it, and ends all of it
-//! when the command ends, when it is told to, or when the study ends, however that ends. What has
-//! made itself a daemon, in a session of its own, stays: the master of `ssh`'s connections.
+//! the terminal's foreground group, so that `ssh` may ask for a password; therefore no group can be
+//! signalled. Instead this process adopts every orphan below it, and ends all of them when the
+//! command ends, when it is told to, or when the study ends, for whatever reason. Daemons in a
+//! session of their own stay: the master of `ssh`'s connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,13 +23,14 @@ use signal_hook::iterator::Signals;
 
 use super::args::LeadOptions;
 
-/// How long what is asked to end may take, before it is made to; the study gives four seconds.
+/// How long processes may take to end when asked, before they are killed; the study allows four
+/// seconds.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// How long what is made to end may take.
+/// How long killed processes may take to end.
 const FORCED: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether all has ended.
+/// How often to check whether all have ended.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Runs the command, and returns its exit status.
@@ -44,7 +45,7 @@ fn lead(options: &LeadOptions) -> io::Result<i32> {
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT])?;
     prctl::set_child_subreaper(true)?;
     prctl::set_pdeathsig(Signal::SIGTERM)?;
-    // It may have ended before that was in force.
+    // The study may have ended before that took effect.
     if getppid().as_raw().cast_unsigned() != options.study {
         return Ok(128 + SIGTERM);
     }
@@ -57,7 +58,7 @@ fn lead(options: &LeadOptions) -> io::Result<i32> {
                     return Ok(status);
                 }
             }
-            // The terminal has sent it to the command as well, which decides what that means.
+            // The terminal has sent it to the command as well, which decides what it means.
             SIGINT => {}
             signal => {
                 end();
@@ -68,7 +69,7 @@ fn lead(options: &LeadOptions) -> io::Result<i32> {
     Ok(0)
 }
 
-/// Takes leave of all that have ended, and returns the command's status if it is among them.
+/// Reaps all processes that have ended, and returns the command's status if it is among them.
 fn reap(child: &Child) -> io::Result<Option<i32>> {
     let own = Pid::from_raw(child.id().cast_signed());
     loop {
@@ -86,7 +87,7 @@ fn reap(child: &Child) -> io::Result<Option<i32>> {
     }
 }
 
-/// Ends all that is below this process: by asking, then by force.
+/// Ends all processes below this one: first by asking, then by force.
 fn end() {
     let begun = Instant::now();
     let mut asked = BTreeSet::new();
@@ -107,7 +108,7 @@ fn end() {
                 false if asked.insert(process) => Signal::SIGTERM,
                 false => continue,
             };
-            // It may have ended meanwhile, or be another user's.
+            // It may have ended meanwhile, or belong to another user.
             let _ = kill(Pid::from_raw(process), signal);
         }
         thread::sleep(GLANCE);
@@ -140,9 +141,10 @@ fn below(root: i32) -> Vec<i32> {
     all
 }
 
-/// The parent, the session, and whether it has ended, of `/proc/PID/stat` (proc_pid_stat(5)).
+/// Parses the parent, the session, and whether it has ended, from `/proc/PID/stat`
+/// (proc_pid_stat(5)).
 fn parsed(stat: &str) -> Option<(i32, i32, bool)> {
-    // A name may hold anything, brackets, too.
+    // A name may contain anything, including brackets.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace();
     let state = words.next()?;

@@ -28,10 +28,10 @@ use super::sense;
 /// The program that measures.
 const PROBE: &str = "eigentime-probe";
 
-/// The exit status if something that was asked for could not be measured.
+/// The exit status if something requested could not be measured.
 const NOT_ALL: i32 = 1;
 
-/// The exit status of what Ctrl-C has ended, as shells say it.
+/// The exit status after Ctrl-C, as in shells.
 const INTERRUPTED: i32 = 128 + SIGINT;
 
 /// Measures, and returns the exit status.
@@ -91,14 +91,14 @@ fn measure(options: &MeasureOptions) -> Result<i32, String> {
     }
 }
 
-/// What was to be printed could not be, and where it is all the same.
+/// The error for output that could not be printed, with the place of the data.
 fn not_printed(what: &str, cause: &io::Error, folder: &Folder) -> String {
     let path = folder.path().display();
     format!("{what} cannot be printed: {cause}\nhelp: what was measured is in {path}")
 }
 
-/// What a complete run lacks of what is asked for now: it was begun by a preset, whose levels are
-/// left out where they cannot be had.
+/// What a complete run lacks of the current request: it was started with a preset, whose levels are
+/// omitted if unavailable.
 fn complete_without(options: &MeasureOptions, folder: &Folder) -> Option<String> {
     let named: Vec<_> = options.level.iter().flat_map(|levels| &levels.0).collect();
     let (level, why) = named.iter().find_map(|level| {
@@ -112,7 +112,7 @@ fn complete_without(options: &MeasureOptions, folder: &Folder) -> Option<String>
     ))
 }
 
-/// The levels that are asked for, else the preset's.
+/// The requested levels, or else the preset's.
 fn levels(options: &MeasureOptions) -> Result<Vec<Asked>, String> {
     let mut levels: Vec<_> = options.level.iter().flat_map(|levels| &levels.0).cloned().collect();
     if levels.is_empty() {
@@ -172,7 +172,7 @@ fn wishes(options: &MeasureOptions) -> Wishes {
     }
 }
 
-/// The probe that is named, else the one beside this program, else one on PATH.
+/// The named probe, or else the one beside this program, or else one on PATH.
 fn probe(options: &MeasureOptions, own: &Path) -> Result<PathBuf, String> {
     let absolute = |file: &Path| std::path::absolute(file).map_err(|error| error.to_string());
     if let Some(file) = &options.probe {
@@ -189,17 +189,17 @@ fn probe(options: &MeasureOptions, own: &Path) -> Result<PathBuf, String> {
     })?)
 }
 
-/// A folder for results that nobody has named.
+/// The default folder for results.
 fn unnamed() -> PathBuf {
     let time: String = now().chars().filter(|letter| letter.is_ascii_alphanumeric()).collect();
     format!("eigentime-bench-{time}").into()
 }
 
-/// Lets signals that ask programs to end ask the study to stop; the second one ends this process
-/// at once, and with it everything that it has started.
+/// Makes termination signals stop the study; the second one ends this process at once, and with it
+/// everything that it has started.
 fn stop_by_signals() -> io::Result<Stop> {
-    // A write to a probe that has ended is to fail. This program starts at C's `main`, so that
-    // Rust has not seen to it.
+    // A write to a probe that has ended must fail. This program starts at C's `main`, so Rust has
+    // not arranged that.
     signal_hook::flag::register(SIGPIPE, Arc::new(AtomicBool::new(false)))?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let stop = Stop::default();
@@ -217,7 +217,7 @@ fn stop_by_signals() -> io::Result<Stop> {
     Ok(stop)
 }
 
-/// Says what there is now, and returns the exit status.
+/// Prints the results, and returns the exit status.
 fn end(options: &MeasureOptions, folder: &Folder) -> Result<i32, String> {
     let run = &folder.run;
     let columns =
@@ -250,7 +250,7 @@ fn end(options: &MeasureOptions, folder: &Folder) -> Result<i32, String> {
     Ok(if is_all(options, run) { 0 } else { NOT_ALL })
 }
 
-/// What is left of a run that is not complete: steps, levels, or what failed besides steps.
+/// What is left of an incomplete run: steps, levels, or other failures.
 fn left(run: &Run) -> String {
     let missed: Vec<_> =
         run.levels.iter().filter(|(_, level)| level.unavailable.is_some()).collect();
@@ -269,7 +269,7 @@ fn left(run: &Run) -> String {
     left.join("; ")
 }
 
-/// Is there all that was asked for by name, and anything at all?
+/// Whether everything requested by name has been measured, and anything at all.
 fn is_all(options: &MeasureOptions, run: &Run) -> bool {
     let it = &options.wishes;
     let unavailable = run.levels.values().any(|level| level.unavailable.is_some());
@@ -279,7 +279,7 @@ fn is_all(options: &MeasureOptions, run: &Run) -> bool {
     };
     let is_missed = |skip: &Skip| {
         let named = [&it.metric, &it.source, &it.method].into_iter().flatten();
-        // What is skipped begins with its name: `clock_gettime_raw cold`.
+        // The description of a skip begins with its name: `clock_gettime_raw cold`.
         let word = skip.what.split(' ').next().unwrap_or_default();
         named.into_iter().any(|name| name == word)
             || options.load.iter().any(|load| load.name() == word)
@@ -291,7 +291,7 @@ fn is_all(options: &MeasureOptions, run: &Run) -> bool {
         && !run.skipped.iter().any(is_missed)
 }
 
-/// What was not measured for the same reason, in a line; the manifest has all of them.
+/// What was not measured for the same reason, in one line; the manifest has all of them.
 fn not_measured(skipped: &[Skip]) -> Vec<String> {
     #[derive(Default)]
     struct Places<'a> {
@@ -313,9 +313,9 @@ fn not_measured(skipped: &[Skip]) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// How wide the table may be.
+/// The maximum width of the table.
 fn width() -> usize {
-    /// Where nobody says: what is written to a file is read in an editor.
+    /// If unknown: output in a file is read in an editor.
     const USUAL: usize = 100;
     terminal_size::terminal_size().map_or(USUAL, |(columns, _)| usize::from(columns.0))
 }
@@ -324,7 +324,7 @@ fn print(text: &str) -> io::Result<()> {
     use io::Write as _;
     let mut to = io::stdout().lock();
     match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        // Whoever reads no more has the manifest.
+        // If the reader is gone, the manifest has the data.
         Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }

@@ -2,10 +2,10 @@
 //!
 //! - `args`: the command line.
 //! - `measure`: a study, from the options to its table.
-//! - `screen`: what is seen of it meanwhile.
+//! - `screen`: its progress display.
 //! - `sense`: which options cannot matter.
 //! - `enter`: namespaces without a timeline, for levels.
-//! - `lead`: a command that leads to a level, of which nothing outlasts the study.
+//! - `lead`: a command that leads to a level; nothing of it outlasts the study.
 
 pub mod args;
 mod enter;
@@ -18,7 +18,7 @@ pub use args::{BenchOptions, NOTES};
 
 use args::Action;
 
-/// Does what is asked for, and returns the exit status.
+/// Runs the requested action, and returns the exit status.
 pub fn run(options: &BenchOptions) -> i32 {
     match &options.action {
         None => measure::run(&options.measure),

@@ -1,5 +1,5 @@
-//! What is seen of a study: a bar with the time left where there is a terminal, lines for what is
-//! to be known, and records for programs. Nothing is drawn while something is measured.
+//! The progress display of a study: a bar with the time left on a terminal, lines for notes, and
+//! machine-readable records. Nothing is drawn during a measurement.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use eigentime_study::study::Watch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-/// Whoever sits in front of it.
+/// The display of a study.
 pub struct Screen {
     bar: ProgressBar,
     json: Option<Source>,
     begun: Option<(Instant, Duration)>,
-    /// Why records could not be printed, unless it is that nobody reads them any more.
+    /// Why records could not be printed, unless the reader is gone.
     pub unprinted: Option<io::Error>,
 }
 
-/// A line for programs.
+/// A machine-readable line.
 #[derive(Serialize)]
 struct Line<'a> {
     run: &'a str,
@@ -35,7 +35,7 @@ struct Line<'a> {
 }
 
 impl Screen {
-    /// One that prints records as JSON if `json` says by whom they are.
+    /// Makes one that prints records as JSON if `json` names their source.
     pub fn new(json: Option<Source>) -> Self {
         let target = match io::stderr().is_terminal() {
             true => ProgressDrawTarget::stderr(),
@@ -97,9 +97,9 @@ impl Watch for Screen {
     }
 }
 
-/// How long it takes still, by how long what is behind has taken.
+/// The remaining time, estimated from the time that the completed part took.
 fn left(took: Duration, behind: Duration, ahead: Duration) -> String {
-    /// Before this, the first steps say little.
+    /// Before this, the first steps are not representative.
     const ENOUGH: Duration = Duration::from_secs(2);
     if took < ENOUGH || behind.is_zero() {
         return String::new();

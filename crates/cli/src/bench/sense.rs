@@ -1,11 +1,11 @@
-//! Options that cannot matter are refused: whoever says them expects something else.
+//! Refuses options that cannot matter: a user who gives them expects something else.
 
 use eigentime_study::levels::Asked;
 use eigentime_study::plan::Plan;
 
 use super::args::MeasureOptions;
 
-/// Refuses what cannot matter for this plan, is empty, or is said twice.
+/// Refuses what cannot matter for this plan, is empty, or is given twice.
 pub fn check(options: &MeasureOptions, levels: &[Asked], plan: &Plan) -> Result<(), String> {
     let all = || plan.loads.iter().flat_map(|load| &load.measurements);
     for (option, is_given, kinds) in belongings(options) {
@@ -49,8 +49,8 @@ pub fn check(options: &MeasureOptions, levels: &[Asked], plan: &Plan) -> Result<
     all().filter_map(|it| it.share(0, plan.blocks)).try_for_each(|it| it.check())
 }
 
-/// Options that choose, whether they are given, and the measurements that they are for. How often may
-/// be said once for commands of every kind; calls are of one.
+/// Options that select, whether they are given, and the measurements to which they apply. The count
+/// may be given once for commands of every kind; calls are of one kind.
 fn belongings(options: &MeasureOptions) -> [(&'static str, bool, &'static [&'static str]); 7] {
     let it = &options.wishes;
     [

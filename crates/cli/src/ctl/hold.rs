@@ -1,4 +1,4 @@
-//! `eigentime ctl create --hold`: a timeline that ends with whoever has made it.
+//! `eigentime ctl create --hold`: a timeline that ends with its creator.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
 use super::{print, text};
 
-/// A runtime directory, which is deleted with this.
+/// A runtime directory, which is deleted when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -47,12 +47,12 @@ pub fn any_name() -> Name {
     format!("test-{:016x}", fastrand::u64(..)).parse().expect("letters, digits and a hyphen")
 }
 
-/// Makes the timeline, in a directory of its own if it is to be private; prints what it is; and
-/// removes it when standard input ends, or by a signal.
+/// Creates the timeline, in its own directory if it is private; prints its details; and removes it
+/// at the end of standard input, or on a signal.
 ///
 /// # Errors
 ///
-/// If the timeline cannot be made, or does not answer.
+/// If the timeline cannot be created, or does not answer.
 pub fn run(plan: &Plan, name: &Name, is_private: bool, json: bool) -> Result<(), String> {
     let own = is_private.then(Directory::new).transpose()?;
     let open = || match &own {
@@ -63,7 +63,7 @@ pub fn run(plan: &Plan, name: &Name, is_private: bool, json: bool) -> Result<(),
     let registry = open().map_err(|error| error.to_string())?;
     eigentime_supervisor::create(plan, name, registry, true).map_err(|error| error.to_string())?;
     let registry = open().map_err(|error| error.to_string())?;
-    // That of the name may be another one in the end.
+    // By the end, another timeline may have the name.
     let stream = registry.connect(name).map_err(|error| error.to_string())?;
     let ended = || format!("timeline '{name}' has ended");
     let mut timeline =
@@ -80,7 +80,7 @@ pub fn run(plan: &Plan, name: &Name, is_private: bool, json: bool) -> Result<(),
         removed => removed,
     };
     match removed {
-        // It has ended by itself, or by somebody else.
+        // It has ended by itself, or another process has removed it.
         Ok(_) | Err(Failure::Gone(_) | Failure::NoSuch { .. }) => told,
         Err(failure) => told.and(Err(failure.to_string())),
     }
@@ -96,8 +96,9 @@ fn tell(timeline: &mut Connection<'_>, json: bool) -> Result<(), String> {
     print(&line)
 }
 
-/// What can be read when a signal has asked for the end, or nobody reads any longer what is printed. It is never
-/// closed: the handlers write to it until the process has ended, and would otherwise raise SIGPIPE each time.
+/// Becomes readable when a signal requests the end, or the reader of standard output is gone. It is
+/// never closed: the handlers write to it until the process has ended, and would otherwise raise
+/// SIGPIPE each time.
 fn ends() -> io::Result<&'static UnixStream> {
     let (ends, signalled) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] {

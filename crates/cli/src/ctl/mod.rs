@@ -1,6 +1,6 @@
 //! `eigentime ctl`.
 //!
-//! - `hold`: a timeline that ends with whoever has made it.
+//! - `hold`: a timeline that ends with its creator.
 //! - `text`: timelines as text.
 
 mod hold;
@@ -23,10 +23,10 @@ use crate::args::{Action, CreateOptions, CtlOptions, SkipOptions, SnapshotOption
 use crate::checkpoint;
 use text::{line, line_with_members, of_event, whole};
 
-/// The exit status of a request that was not carried out.
+/// The exit status of a request that failed.
 const NOT_DONE: i32 = 1;
 
-/// Does it, prints the result, and returns the exit status.
+/// Runs the action, prints the result, and returns the exit status.
 pub fn run(options: &CtlOptions) -> i32 {
     if let Action::Leap { first, second, .. } = &options.action
         && let Err(reason) = leap(first, second.as_deref())
@@ -64,7 +64,7 @@ pub fn run(options: &CtlOptions) -> i32 {
     }
 }
 
-/// The timeline to be made.
+/// The timeline to create.
 fn plan(options: &CreateOptions) -> Result<(Plan, Name), String> {
     let name = options.name.clone().unwrap_or_else(hold::any_name);
     let request = options.clocks.request_for(Some(&name))?;
@@ -86,7 +86,7 @@ fn make(plan: &Plan, name: &Name) -> Result<(), String> {
     eigentime_supervisor::create(plan, name, registry, false).map_err(|error| error.to_string())
 }
 
-/// Prints; whoever reads may have enough.
+/// Prints; the reader may have closed the pipe.
 fn print(text: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -166,7 +166,7 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
         Method::Remove { .. } => {
             match client::call::<serde_json::Value>(registry, &name, method) {
                 Ok(removed) if json => Ok(to_json(&removed)),
-                // Somebody else has removed it just then.
+                // Another process has just removed it.
                 Ok(_) | Err(Failure::Gone(_)) => Ok(String::new()),
                 Err(failure) => Err(failed(failure)),
             }
@@ -182,7 +182,7 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
             };
             let skip = |it: &mut Connection<'_>| {
                 let mut timeline: Timeline = it.call(method)?;
-                // All that there will be are never made.
+                // An unlimited number of leaps is never completed.
                 if asked != protocol::Skip::default() {
                     let wait = protocol::Wait { skipped: true, timeout, ..Default::default() };
                     it.call::<serde_json::Value>(Method::Wait(wait))?;
@@ -195,7 +195,7 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
         }
         Method::Watch {} => loop {
             match client::with(registry, &name, None, |it| watch(it, json)) {
-                // Somebody else keeps the timeline now.
+                // Another supervisor keeps the timeline now.
                 Err(Failure::Moved(_) | Failure::Gone(_)) => {}
                 Err(Failure::NoSuch { name, .. }) => return Err(failed(Failure::Gone(name))),
                 watched => return watched.map_err(failed).and_then(|printed| printed),
@@ -217,7 +217,7 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
     }
 }
 
-/// A date of the host.
+/// Converts to a date of the host.
 fn at(date: Option<VirtualInstant>) -> Option<At> {
     date.map(|date| At(HostInstant(date.0)))
 }
@@ -241,13 +241,13 @@ fn watch(connection: &mut Connection<'_>, json: bool) -> Result<Result<String, S
     }
 }
 
-/// Which leaps are allowed.
+/// The leaps that the options allow.
 fn skip(options: &SkipOptions) -> protocol::Skip {
     let SkipOptions { times, until, span, .. } = options;
     protocol::Skip { times: *times, until: until.map(Date), span: span.map(Span) }
 }
 
-/// What is waited for.
+/// The condition to wait for.
 fn wait(options: &WaitOptions) -> protocol::Wait {
     let WaitOptions {
         until,
@@ -276,7 +276,7 @@ fn wait(options: &WaitOptions) -> protocol::Wait {
     }
 }
 
-/// A span, and the name before it (or after it, if it has a sign).
+/// A span, and the name before it (or after it, if the span has a sign).
 fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), String> {
     let (name, span) = match second {
         None => (None, first),
@@ -295,8 +295,7 @@ fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), Stri
     Ok((name.map(named).transpose()?, span))
 }
 
-/// The timeline, where there is one only: of those where timelines are made now, else of those
-/// elsewhere.
+/// The timeline if there is only one: among those in the current directory, or else elsewhere.
 fn only_one(registries: &[Registry]) -> Result<(&Registry, Name), String> {
     let mut all = Vec::new();
     for registry in registries {
@@ -323,7 +322,7 @@ fn nowhere(registries: &[Registry]) -> String {
     format!("there is no timeline in {}", client::looked_in(registries))
 }
 
-/// All timelines. One that does not answer has a line of its own, and is no failure of the others.
+/// All timelines. One that does not answer gets its own line, and does not make the others fail.
 fn list(registries: &[Registry], json: bool) -> Result<String, String> {
     let show = |it: &mut Connection<'_>| it.call::<Shown>(Method::Show {});
     let told = client::ask_all(registries, client::PATIENCE_WITH_ALL, show);

@@ -35,7 +35,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// All there is to tell of a timeline.
+/// All information about a timeline.
 pub fn whole(shown: &Shown) -> String {
     let Timeline { name, state, rate, slewed_ns, clocks, supervisor } = &shown.timeline;
     let mut text = format!("timeline {name}: {state}, rate {rate}\n");
@@ -93,7 +93,7 @@ pub fn whole(shown: &Shown) -> String {
     text
 }
 
-/// The supervisor's version, if the command is another.
+/// The supervisor's version, if it differs from the command's.
 fn of_version(shown: &Shown) -> String {
     match (runs_this_file(shown.timeline.supervisor), shown.keep_running) {
         (true, _) => String::new(),
@@ -104,7 +104,7 @@ fn of_version(shown: &Shown) -> String {
     }
 }
 
-/// Does a process run the file that this one runs? One that cannot be looked into is taken to.
+/// Whether a process runs the same file as this one. If it cannot be read, assumes so.
 fn runs_this_file(process: i32) -> bool {
     let file = |process: &dyn std::fmt::Display| {
         let file = std::fs::metadata(format!("/proc/{process}/exe")).ok()?;
@@ -131,7 +131,7 @@ fn of_skipping(skipping: &Skipping) -> String {
     text + "\n"
 }
 
-/// How calls come to be translated.
+/// How calls are translated.
 fn of_calls(calls: &Coverage) -> String {
     let Coverage { rewrites, sites, rewritten, trapped, stops, stops_per_second } = calls;
     let sites = counted(*sites as u64, "site");
@@ -178,7 +178,7 @@ fn of_thread(thread: &Thread) -> String {
     format!("waits in {call} until {} {at}, in {left} s ({host})", until.clock)
 }
 
-/// An event, in one line.
+/// An event in one line.
 pub fn of_event(happened: &Happened) -> String {
     let date = format_date(VirtualInstant::from_nanos(happened.moment.virtual_ns));
     let what = match &happened.event {

@@ -1,4 +1,4 @@
-//! The page that people read.
+//! The page for people.
 
 use std::io::{self, IsTerminal};
 
@@ -6,13 +6,13 @@ use anstyle::{AnsiColor, Style};
 use eigentime_doctor::{Finding, Report, Topic, Verdict, explanation};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// The narrowest and the widest page, in columns.
+/// The minimum and maximum width of the page, in columns.
 const NARROWEST: usize = 50;
 const WIDEST: usize = 100;
-/// Where the terminal does not say.
+/// The width if the terminal does not report one.
 const USUAL: usize = 80;
 
-/// Before what belongs to a finding.
+/// The indentation of a finding's details.
 const INDENT: &str = "           ";
 
 /// The headings of topics.
@@ -39,8 +39,8 @@ fn colour(verdict: Verdict) -> Style {
     Style::new().fg_color(Some(colour.into())).bold()
 }
 
-/// How wide the page may be: as the terminal, and in a file or a pipe as `COLUMNS` says, or as is
-/// read easily.
+/// The width of the page: that of the terminal; in a file or a pipe, that of `COLUMNS`, or a
+/// readable one.
 pub fn width(is_for_output: bool) -> usize {
     let is_terminal = is_for_output && io::stdout().is_terminal();
     let columns = match is_terminal {
@@ -51,11 +51,11 @@ pub fn width(is_for_output: bool) -> usize {
     columns.clamp(NARROWEST, WIDEST)
 }
 
-/// Problems and warnings that the summary has at most, of two lines each at most: with all else it
-/// fits a terminal of 24 lines of 80 columns, below the command.
+/// The maximum number of problems and warnings in the summary, of at most two lines each: with
+/// everything else, the summary fits a terminal of 24 lines of 80 columns, below the command.
 const MOST: usize = 5;
 
-/// The check of a topic whose sentence stands for the topic in the summary, where none is worse.
+/// The check whose sentence represents its topic in the summary, unless another is worse.
 fn headline(topic: Topic) -> &'static str {
     match topic {
         Topic::Clocks => "clock-reads",
@@ -67,8 +67,8 @@ fn headline(topic: Topic) -> &'static str {
     }
 }
 
-/// What is wrong, and a line for each topic, with colours: who writes it takes them away where nobody
-/// would see them.
+/// Problems, and a line for each topic, with colours; the writer strips them where they would not
+/// be visible.
 pub fn summary(report: &Report, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     page.say("", "", &count(report), BOLD);
@@ -85,7 +85,7 @@ pub fn summary(report: &Report, width: usize) -> String {
         page.text.push('\n');
     }
     for topic in Topic::ALL {
-        // The worst, and of several that one.
+        // The worst; the headline among equals.
         let findings = report.findings.iter().rev().filter(|it| it.topic == topic);
         let shown = findings.max_by_key(|it| (it.verdict, it.key == headline(topic)));
         if let Some(Finding { verdict, key, found, .. }) = shown {
@@ -97,7 +97,7 @@ pub fn summary(report: &Report, width: usize) -> String {
     page.text
 }
 
-/// The check of this key: what was found, what it means, and where that is documented.
+/// The check of this key: its findings, their meaning, and the documentation.
 pub fn explanation(report: &Report, key: &str, width: usize) -> String {
     let mut page = Page { text: String::new(), width };
     report.findings.iter().for_each(|finding| page.tell(finding));
@@ -109,7 +109,7 @@ pub fn explanation(report: &Report, key: &str, width: usize) -> String {
     page.text
 }
 
-/// How many findings there are of each verdict, from bad to good.
+/// The number of findings of each verdict, from bad to good.
 fn count(report: &Report) -> String {
     let counts = Verdict::ALL.iter().rev().filter_map(|verdict| {
         let count = report.findings.iter().filter(|it| it.verdict == *verdict).count();
@@ -135,7 +135,7 @@ pub fn details(report: &Report, width: usize) -> String {
     page.text
 }
 
-/// The whole in a sentence.
+/// The conclusion in a sentence.
 fn conclusion(report: &Report) -> String {
     let of = |verdict| -> Vec<&str> {
         let findings = report.findings.iter().filter(|finding| finding.verdict == verdict);
@@ -173,7 +173,7 @@ struct Page {
 }
 
 impl Page {
-    /// What is to be looked at: problems and warnings, the worst first.
+    /// Problems and warnings, the worst first.
     fn summarize(&mut self, report: &Report) {
         let of = |verdict| report.findings.iter().filter(move |it| it.verdict == verdict);
         let mut worst = of(Verdict::Problem).chain(of(Verdict::Warning)).peekable();
@@ -193,7 +193,7 @@ impl Page {
         self.say(&mark, INDENT, &sentence, Style::new());
     }
 
-    /// A sentence after its verdict and name, cut after so many lines.
+    /// A sentence after its verdict and name, cut after this many lines.
     fn start(&mut self, verdict: Verdict, name: &str, sentence: &str, most: usize) {
         let style = colour(verdict);
         let mark = format!("  {style}{:7}{style:#}  ", verdict.name());
@@ -225,10 +225,11 @@ impl Page {
         }
     }
 
-    /// A paragraph, of which lines after the first begin in another way.
+    /// A paragraph with a different indentation after the first line.
     fn say(&mut self, first: &str, rest: &str, text: &str, style: Style) {
         let plain = anstream::adapter::strip_str(first).to_string();
-        // Paths and commands stay whole, to be copied, unless they are longer than a line.
+        // Paths and commands are not broken, so that they can be copied, unless they are longer
+        // than a line.
         let options = Options::new(self.width)
             .initial_indent(&plain)
             .subsequent_indent(rest)

@@ -14,54 +14,55 @@ use nix::unistd::Pid;
 
 use super::StackedCall;
 
-/// How ELF names the architecture.
+/// The architecture in ELF headers.
 pub const ELF_MACHINE: u16 = object::elf::EM_X86_64;
 
-/// The instruction that makes a system call, `syscall`.
+/// The system call instruction, `syscall`.
 pub const SYSCALL: [u8; 2] = [0x0f, 0x05];
 pub const SYSCALL_LENGTH: u64 = SYSCALL.len() as u64;
 
-/// Where programs may have memory at all; the lowest addresses are for nobody.
+/// The addresses that programs can use; the lowest are reserved.
 pub const USABLE: Range<u64> = 0x1_0000..0x7fff_ffff_f000;
 
-/// Where regions may lie: below everything the kernel maps by itself (whose mappings start within
-/// 2^40 bytes of the top of the 47-bit space), and in a part that ThreadSanitizer takes for the
-/// application's.
+/// The addresses for regions: below everything that the kernel places itself (whose mappings start
+/// within 2^40 bytes of the top of the 47-bit space), and in a part that ThreadSanitizer treats as
+/// the application's.
 pub const REGION_WINDOW: Range<u64> = 0x7e90_0000_0000..0x7ee0_0000_0000;
 
-/// The start of the vsyscall page, whose three functions stand 1024 bytes apart.
+/// The start of the vsyscall page, whose three functions are 1024 bytes apart.
 const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 
 /// The code segment of 32-bit programs.
 const CODE_SEGMENT_32: u64 = 0x23;
 
-/// What the kernel sees as "no system call".
+/// The kernel's value for "no system call".
 const NO_CALL: u64 = u64::MAX;
 
-/// Where nothing has been done in the image yet, beside [`SAVES_FLAGS`].
+/// The addresses at which nothing has been done in the image yet, besides [`SAVES_FLAGS`].
 const STARTS: [Symbol; 3] = [symbols::ENTER, symbols::ENTERED, symbols::REWRITTEN];
 
-// What the kernel takes for the call that it makes again.
+// The kernel restarts a call by moving back over these bytes.
 const _: () = {
     let [enter, interrupted] = [symbols::ENTER, symbols::INTERRUPTED];
     let length = symbols::OFFSETS[interrupted.0].1 - symbols::OFFSETS[enter.0].1;
     assert!(length as u64 == SYSCALL_LENGTH);
 };
 
-/// Where the image saves the flags; after a step over one of these, they contain [`STEP_FLAG`].
+/// Where the image saves the flags; after a single step over one of these, they contain
+/// [`STEP_FLAG`].
 pub const SAVES_FLAGS: [Symbol; 2] = [symbols::ENTER_FLAGS, symbols::REWRITTEN_FLAGS];
 
-/// Where the image restores the flags; a step would stay in them.
+/// Where the image restores the flags; a single step would leave the flag in them.
 pub const RESTORES_FLAGS: [Symbol; 2] = [symbols::LEAVE_FLAGS, symbols::PASS_FLAGS];
 
-/// The flag by which a thread is stepped (TF).
+/// The single-step flag (TF).
 pub const STEP_FLAG: u64 = 0x100;
 
-/// `jmp [rip]`, which is followed by the address to go to.
+/// `jmp [rip]`, followed by the target address.
 const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
 pub const FAR_JUMP_LENGTH: usize = JUMP.len() + 8;
 
-/// A jump to any address, that changes no register.
+/// A jump to any address that changes no register.
 pub fn far_jump(to: u64) -> [u8; FAR_JUMP_LENGTH] {
     let mut bytes = [0; FAR_JUMP_LENGTH];
     bytes[..JUMP.len()].copy_from_slice(&JUMP);
@@ -69,13 +70,13 @@ pub fn far_jump(to: u64) -> [u8; FAR_JUMP_LENGTH] {
     bytes
 }
 
-/// Where in code functions return.
+/// The offsets of return instructions in code.
 pub fn find_returns(code: &[u8]) -> impl Iterator<Item = u64> {
     let instructions = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
     instructions.filter(|it| it.mnemonic() == Mnemonic::Ret && it.len() == 1).map(|it| it.ip())
 }
 
-/// Where in `code` an instruction that makes a system call stands.
+/// The offset of a system call instruction in `code`.
 pub fn find_syscall(code: &[u8]) -> Option<usize> {
     code.windows(SYSCALL.len()).position(|bytes| bytes == SYSCALL)
 }
@@ -103,7 +104,7 @@ global_asm!(
     "mov edi, {booted}",
     "mov eax, {clock_gettime}",
     "syscall",
-    // Nobody traces it: the next clock is that by which a notification is asked for.
+    // The thread is not traced: the next clock is the one that requests a notification.
     "inc edi",
     "xor eax, eax",
     "mov al, {clock_gettime}",
@@ -116,16 +117,16 @@ global_asm!(
     clock_gettime = const nr::CLOCK_GETTIME.0,
 );
 
-/// Is it an address in the vsyscall page?
+/// Whether an address is in the vsyscall page.
 pub fn is_in_vsyscall_page(ip: u64) -> bool {
     ip & !(PAGE as u64 - 1) == VSYSCALL_PAGE
 }
 
-/// How many breakpoints the processor has for a thread.
+/// How many hardware breakpoints a thread has.
 pub const BREAKPOINTS: usize = 4;
 
-/// Has the processor stop a stopped thread before it carries out an instruction at one of these
-/// addresses, and nowhere else. They are the thread's alone, and change no memory.
+/// Makes the processor stop a stopped thread before it executes an instruction at one of these
+/// addresses only. The breakpoints belong to the thread, and change no memory.
 pub fn set_breakpoints(thread: Pid, addresses: &[u64]) -> nix::Result<()> {
     const CONTROL: usize = 7;
     let set = |register: usize, value: u64| {
@@ -148,17 +149,17 @@ pub fn set_breakpoints(thread: Pid, addresses: &[u64]) -> nix::Result<()> {
 pub struct Registers(libc::user_regs_struct);
 
 impl Registers {
-    /// Those of a stopped thread.
+    /// Reads the registers of a stopped thread.
     pub fn of(thread: Pid) -> nix::Result<Self> {
         ptrace::getregs(thread).map(Self)
     }
 
-    /// Gives them to a stopped thread.
+    /// Writes them to a stopped thread.
     pub fn give(self, thread: Pid) -> nix::Result<()> {
         ptrace::setregs(thread, self.0)
     }
 
-    /// The system call the thread is at.
+    /// The system call that the thread is in.
     pub fn nr(&self) -> Nr {
         Nr(self.0.orig_rax as u32)
     }
@@ -174,7 +175,7 @@ impl Registers {
         self.args()[index]
     }
 
-    /// The next instruction.
+    /// The address of the next instruction.
     pub fn ip(&self) -> u64 {
         self.0.rip
     }
@@ -184,17 +185,17 @@ impl Registers {
         self.0.rsp
     }
 
-    /// The result of a system call that was made.
+    /// The result of a completed system call.
     pub fn result(&self) -> i64 {
         self.0.rax as i64
     }
 
-    /// Is the program a 32-bit one?
+    /// Whether the program is a 32-bit one.
     pub fn is_32_bit(&self) -> bool {
         self.0.cs == CODE_SEGMENT_32
     }
 
-    /// Makes the call that is made again another one.
+    /// Replaces the number of the call that is restarted.
     pub fn set_nr(&mut self, nr: Nr) {
         self.0.orig_rax = u64::from(nr.0);
     }
@@ -211,8 +212,8 @@ impl Registers {
         self.set_result(result);
     }
 
-    /// Skips the call and goes on at `entry` of the image, which finds the number
-    /// of the call in rax, the hint in r11, and the way back in rcx.
+    /// Skips the call and continues at `entry` of the image, which finds the number of the call in
+    /// rax, the hint in r11, and the return address in rcx.
     pub fn redirect(&mut self, entry: u64, hint: i64) {
         let nr = self.0.orig_rax;
         self.0.rcx = self.0.rip;
@@ -221,8 +222,9 @@ impl Registers {
         self.0.rip = entry;
     }
 
-    /// Sends a call that was interrupted to the image, at `interrupted`, where the kernel treats it by
-    /// this result of it: it goes on there if a handler runs that ends it, and at `et_enter` otherwise.
+    /// Sends an interrupted call to the image, at `interrupted`, where the kernel handles it
+    /// according to this result: it continues there if a handler that ends it runs, and at
+    /// `et_enter` otherwise.
     pub fn redirect_interrupted(&mut self, interrupted: u64, result: i64) {
         self.0.rcx = self.0.rip;
         self.0.r11 = self.0.orig_rax;
@@ -230,36 +232,36 @@ impl Registers {
         self.set_result(result);
     }
 
-    /// Has a handler ended it, so that it only goes through the image to say so?
+    /// Whether a handler has ended it, so that it passes through the image only to report that.
     fn was_ended_early(&self) -> bool {
         self.0.r11 == INTERRUPTED as u64
     }
 
-    /// Takes it back to the program.
+    /// Undoes [`redirect_interrupted`](Self::redirect_interrupted).
     pub fn undo_redirect_interrupted(&mut self) {
         self.0.rip = self.0.rcx;
     }
 
-    /// Is it still for the kernel to say where that goes on?
+    /// Whether the kernel has yet to decide where that continues.
     pub fn is_redirected_interrupted(&self, interrupted: u64) -> bool {
         self.ip() == interrupted && self.is_in_call()
     }
 
-    /// Puts the thread, which is about to make a call, after it, as if it had been interrupted there
-    /// and were about to make it again.
+    /// Moves the thread, which is about to make a call, past it, as if it had been interrupted
+    /// there and were about to restart it.
     pub fn interrupt_and_make_again(&mut self, after: u64) {
         self.0.orig_rax = self.0.rax;
         self.jump(after);
         self.set_result(super::RESTART_ALWAYS);
     }
 
-    /// Is the thread outside of any call, about to make the one that returns to `after`?
+    /// Whether the thread is outside any call, about to make the one that returns to `after`.
     pub fn is_before_call(&self, after: u64) -> bool {
         !self.is_in_call() && self.0.rip == after - SYSCALL_LENGTH
     }
 
-    /// Those of a thread that is about to make the call with which it has come into the image, by
-    /// the frame that it has left at `at`.
+    /// The registers of a thread that is about to make the call with which it entered the image,
+    /// restored from the frame that it left at `at`.
     pub fn before_call(&self, at: u64, frame: &Frame) -> Self {
         let mut r = self.0;
         [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = frame.args;
@@ -273,8 +275,8 @@ impl Registers {
         Self(r)
     }
 
-    /// Those of a thread whose call, with which it has come into the image, was interrupted: the
-    /// kernel decides whether it is made again once a handler has run. `at` is its frame.
+    /// The registers of a thread whose call, with which it entered the image, was interrupted: the
+    /// kernel decides whether to restart it once a handler has run. Its frame is at `at`.
     pub fn interrupted_call(&self, at: u64, frame: &Frame) -> Self {
         let Self(mut r) = self.before_call(at, frame);
         r.orig_rax = frame.nr;
@@ -283,10 +285,9 @@ impl Registers {
         Self(r)
     }
 
-    /// Takes a thread of which nothing has been carried out in the image, whose symbols are at these
-    /// addresses, back to where it
-    /// is about to make its call, also if the image is about to make that as it is; tells whether
-    /// that was so. `read` reads a word of the thread's memory.
+    /// Moves a thread that has executed nothing in the image, whose symbols are at these addresses,
+    /// back to where it is about to make its call, even if the image is about to make that call
+    /// unchanged. Returns whether that was so. `read` reads a word of the thread's memory.
     pub fn undo_redirect(
         &mut self,
         address_of: impl Fn(Symbol) -> u64,
@@ -311,7 +312,7 @@ impl Registers {
         Ok(true)
     }
 
-    /// The call with which a thread has come to the image, whose symbols are at these addresses, if
+    /// The call with which a thread has entered the image, whose symbols are at these addresses, if
     /// nothing has been done there yet.
     pub fn redirected(&self, address_of: impl Fn(Symbol) -> u64) -> Option<Nr> {
         let mut starts = STARTS.into_iter().chain(SAVES_FLAGS);
@@ -319,7 +320,7 @@ impl Registers {
         (is_there && !self.was_ended_early()).then_some(Nr(self.0.rax as u32))
     }
 
-    /// Prepares a system call by the instruction at `instruction`.
+    /// Prepares a system call with the instruction at `instruction`.
     pub fn call(&mut self, instruction: u64, nr: i64, args: [u64; 6]) {
         self.0.orig_rax = NO_CALL;
         self.0.rax = nr as u64;
@@ -328,7 +329,7 @@ impl Registers {
         [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] = args;
     }
 
-    /// Takes the thread, whose call has not been carried out, back to where it is about to make it.
+    /// Moves a thread whose call has not been executed back to where it is about to make it.
     pub fn undo_call(&mut self) {
         self.0.rax = self.0.orig_rax;
         self.0.orig_rax = NO_CALL;
@@ -345,17 +346,17 @@ impl Registers {
         self.0.rsp = to;
     }
 
-    /// Tells the image's `et_boot` which sockets to close.
+    /// Passes the sockets to close to the image's `et_boot`.
     pub fn set_sockets(&mut self, [first, second]: [u32; 2]) {
         [self.0.rbx, self.0.rbp] = [first.into(), second.into()];
     }
 
-    /// Changes the result of a call.
+    /// Replaces the result of a call.
     pub fn set_result(&mut self, result: i64) {
         self.0.rax = result as u64;
     }
 
-    /// Is the thread in a system call that is not skipped?
+    /// Whether the thread is in a system call that is not skipped.
     pub fn is_in_call(&self) -> bool {
         self.0.orig_rax != NO_CALL
     }
@@ -384,14 +385,14 @@ mod tests {
 
     #[test]
     fn all_that_saves_or_restores_the_flags_is_known() {
-        // By its own, it need not be aligned.
+        // IMAGE itself may be unaligned.
         let image = IMAGE.to_vec();
         let image = object::File::parse(&image[..]).unwrap();
         let is_code = |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
         let begin = symbols::OFFSETS[symbols::CODE.0].1 as u64;
         let mut found = Vec::new();
         for code in image.segments().filter(|segment| is_code(segment.flags())) {
-            // Before it, the segment has what describes it.
+            // The headers precede the code in the segment.
             let from = begin.max(code.address());
             let bytes = &code.data().unwrap()[(from - code.address()) as usize..];
             let decoded = Decoder::with_ip(64, bytes, from, DecoderOptions::NONE);

@@ -1,4 +1,4 @@
-//! The callers' side of the socket.
+//! The client side of the socket.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -17,10 +17,10 @@ use super::{Answer, Request, Shown};
 use crate::container_id::Container;
 use crate::registry::{Name, Registry, Unusable};
 
-/// How long a timeline may take to answer.
+/// The time limit for an answer of a timeline.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why nothing came of a request.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what it is")]
 pub enum Failure {
@@ -48,8 +48,8 @@ pub enum Failure {
     Refused(String),
 }
 
-/// The timeline of that name, and where it is; else the one that has the container which is
-/// called so, or whose number begins so.
+/// The timeline of that name, with its directory; otherwise the one with the container of that
+/// name, or whose ID begins with it.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub fn timeline_of<'a>(
     Err(Failure::NoSuch { name: name.clone(), looked: looked_in(registries) })
 }
 
-/// Where timelines were looked for, in words.
+/// The directories in which timelines were looked for, as text.
 #[must_use]
 pub fn looked_in(registries: &[Registry]) -> String {
     let paths: Vec<_> =
@@ -104,18 +104,18 @@ pub fn looked_in(registries: &[Registry]) -> String {
     paths.join(" or ")
 }
 
-/// What a timeline answers.
+/// The answer of a timeline.
 pub struct Told<'a, T> {
-    /// Where it is.
+    /// Its directory.
     pub registry: &'a Registry,
     /// Its name.
     pub name: Name,
-    /// What it answers.
+    /// The answer.
     pub answer: Result<T, Failure>,
 }
 
-/// Asks all timelines at once, so that one that does not answer keeps nobody waiting but for
-/// so long. Those that have ended meanwhile are left out.
+/// Asks all timelines at once, so one that does not answer delays the caller only up to a limit.
+/// Those that have ended meanwhile are omitted.
 ///
 /// # Errors
 ///
@@ -154,8 +154,7 @@ pub(crate) fn supervisor_of(stream: &UnixStream) -> Pid {
     Pid::from_raw(getsockopt(stream, PeerCredentials).map_or(0, |peer| peer.pid()))
 }
 
-/// Connects to a timeline, and asks it something; waits for each answer for so long, or for as long as
-/// it takes.
+/// Connects to a timeline and asks it something; waits for each answer this long, or without limit.
 ///
 /// # Errors
 ///
@@ -170,13 +169,13 @@ pub fn with<T>(
     let no_such = || Failure::NoSuch { name: name.clone(), looked: looked() };
     let stream = registry.connect(name)?.ok_or_else(no_such)?;
     match Connection::within(stream, name, patience).and_then(|mut it| ask(&mut it)) {
-        // It ended just then, as a rule because somebody else has removed it.
+        // It has just ended, usually because another process removed it.
         Err(Failure::Gone(_)) if registry.connect(name)?.is_none() => Err(no_such()),
         answer => answer,
     }
 }
 
-/// Asks a timeline.
+/// Sends a request to a timeline.
 ///
 /// # Errors
 ///
@@ -198,20 +197,20 @@ pub fn call<T: DeserializeOwned>(
     with(registry, name, Some(PATIENCE), |it| it.call(method))
 }
 
-/// Waits for a condition, however many supervisors keep the timeline meanwhile.
+/// Waits for a condition, even if other supervisors take the timeline over meanwhile.
 ///
 /// # Errors
 ///
 /// As [`with`], and if the timeline ends before the condition holds.
 pub fn wait(registry: &Registry, name: &Name, wait: &protocol::Wait) -> Result<Value, Failure> {
     let began = Instant::now();
-    // When a span ends, which begins only once.
+    // The end of a span, which begins only once.
     let mut end = None;
     loop {
         let mut left = wait.clone();
         let waited = began.elapsed().as_nanos() as i64;
         left.timeout = wait.timeout.map(|Span(Nanos(timeout))| match timeout {
-            // Which is refused.
+            // The timeline refuses that.
             ..0 => Span(Nanos(timeout)),
             _ => Span(Nanos((timeout - waited).max(0))),
         });
@@ -228,17 +227,17 @@ pub fn wait(registry: &Registry, name: &Name, wait: &protocol::Wait) -> Result<V
             // However it has ended.
             Err(Failure::NoSuch { .. }) if wait.ended => return Ok(Value::Object(Map::new())),
             Err(Failure::NoSuch { .. }) => return Err(Failure::Gone(name.clone())),
-            // Somebody else answers now.
+            // Another supervisor answers now.
             Err(Failure::Moved(_) | Failure::Gone(_)) => {}
             answer => return answer,
         }
     }
 }
 
-/// How long a timeline may take that is only asked whether it is the one.
+/// The time limit for a timeline that is only asked whether it is the right one.
 const GLIMPSE: Duration = Duration::from_millis(500);
 
-/// How long a timeline may take that is asked along with all others.
+/// The time limit for a timeline that is asked along with all others.
 pub const PATIENCE_WITH_ALL: Duration = Duration::from_secs(2);
 
 /// The containers of a timeline; none if it has ended meanwhile, or does not answer.
@@ -249,7 +248,7 @@ pub fn containers_of(registry: &Registry, name: &Name) -> Vec<Container> {
     }
 }
 
-/// Asks through a connection.
+/// Sends a request through a connection.
 ///
 /// # Errors
 ///
@@ -266,11 +265,11 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// From here on no call is made that the filter of a timeline concerns.
+    /// Makes a connection. From here on no call is made that a timeline's filter affects.
     ///
     /// # Errors
     ///
-    /// If the time of reading cannot be limited.
+    /// If the read timeout cannot be set.
     pub fn new(stream: UnixStream, name: &'a Name) -> Result<Self, Failure> {
         Self::within(stream, name, Some(PATIENCE))
     }
@@ -285,7 +284,7 @@ impl<'a> Connection<'a> {
         limited.map_err(|error| connection.failure(&error)).map(|()| connection)
     }
 
-    /// Asks.
+    /// Sends a request.
     ///
     /// # Errors
     ///
@@ -315,7 +314,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// What the clock shows by which spans are measured.
+    /// The reading of the clock on which spans are measured.
     fn monotonic(&self, shown: &Shown) -> Result<i64, Failure> {
         let mut clocks = shown.timeline.clocks.iter();
         clocks
@@ -334,7 +333,7 @@ impl<'a> Connection<'a> {
     ///
     /// # Errors
     ///
-    /// If none comes, or it means nothing.
+    /// If none arrives, or it is invalid.
     pub fn read<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {

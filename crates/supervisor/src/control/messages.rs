@@ -1,6 +1,6 @@
-//! What the tracing thread is asked, and what it answers.
+//! Requests to the tracing thread, and its answers.
 //!
-//! What the public protocol asks for never goes over the socket in this form.
+//! Requests of the public protocol never go over the socket in this form.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,155 +18,154 @@ use crate::proc;
 use crate::region::Image;
 use crate::saved::Saved;
 
-/// What is asked of a timeline.
+/// A request to a timeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// What it shows, and to whom.
+    /// Return its state and its members.
     #[serde(skip)]
     Show,
-    /// Change its clocks, all at the same instant: when the host's wall clock shows this, else as soon
-    /// as can be.
+    /// Change its clocks, all at the same instant: when the host's wall clock shows this, or else
+    /// as soon as possible.
     #[serde(skip)]
     Change(Vec<Change>, Option<HostInstant>),
-    /// Change what it allows to others.
+    /// Change what it allows others.
     #[serde(skip)]
     Allow(Allowance),
-    /// Where every clock stands.
+    /// Return the reading of every clock.
     #[serde(skip)]
     Save,
-    /// Allow leaps over time that nobody uses.
+    /// Allow leaps over idle time.
     #[serde(skip)]
     Skip(Leaps),
-    /// Do all threads of all members wait?
+    /// Whether all threads of all members wait.
     #[serde(skip)]
     IsIdle,
-    /// Let the process that asks become a member.
+    /// Make the requesting process a member.
     Join {
-        /// What the clocks are to be, if the caller cares.
+        /// The clocks that the caller asks for, if any.
         clocks: Option<Clocks>,
-        /// What the timeline is to allow, where the caller cares.
+        /// What the timeline must allow, where the caller asks for it.
         consent: Consent,
         /// Who names the timeline.
         named_by: NamedBy,
         /// How the caller prepares programs.
         interface: u32,
-        /// What is to be started.
+        /// What is started.
         starts: Starts,
-        /// Are sites of calls still rewritten?
+        /// Whether call sites may still be rewritten.
         rewrites: bool,
-        /// Why it is to be traced for its whole life, if it is.
+        /// Why it is traced for its whole life, if it is.
         lifelong: Option<Lifelong>,
-        /// Is the timeline to go on when its supervisor is killed?
+        /// Whether the timeline must continue when its supervisor is killed.
         keep_running: bool,
     },
-    /// Listen to the filter of the process that asks, which has joined.
+    /// Listen to the filter of the requesting process, which has joined.
     Listen {
-        /// The filter's descriptor there.
+        /// The filter's descriptor in that process.
         descriptor: u32,
     },
-    /// Is the process that asks a member already, of such a timeline?
+    /// Check that the requesting process is already a member of such a timeline.
     Stay {
-        /// What the clocks are to be, if the caller cares.
+        /// The clocks that the caller asks for, if any.
         clocks: Option<Clocks>,
-        /// What it is to allow, where the caller cares.
+        /// What it must allow, where the caller asks for it.
         consent: Consent,
     },
-    /// The containers that live by it.
+    /// Return its containers.
     Containers,
     /// End a container.
     End {
         /// The container.
         container: Container,
     },
-    /// Let a running process become a member.
+    /// Make a running process a member.
     Attach {
-        /// Its number, as the supervisor sees it.
+        /// Its process ID, as the supervisor sees it.
         pid: i32,
-        /// What the clocks are to be, if the caller cares.
+        /// The clocks that the caller asks for, if any.
         clocks: Option<Clocks>,
-        /// What the timeline is to allow, where the caller cares.
+        /// What the timeline must allow, where the caller asks for it.
         consent: Consent,
         /// Even if its monotonic clocks step back.
         force: bool,
-        /// Are sites of calls still rewritten?
+        /// Whether call sites may still be rewritten.
         rewrites: bool,
     },
-    /// Let a process that comes from a checkpoint, and has not run yet, become a member, which stays
-    /// stopped.
+    /// Make a process from a checkpoint that has not run yet a member; it stays stopped.
     Restore(Box<Restored>),
-    /// Let all those go on. They end if whoever brings them ends before.
+    /// Resume all of them. They end if the process that brings them ends first.
     GoOn,
-    /// Whoever was to bring members has ended.
+    /// The process that was bringing members has ended.
     #[serde(skip)]
     BringerEnded,
-    /// Touch no program until the process that asks says so, or has ended.
+    /// Touch no program until the requesting process says so, or has ended.
     Rest,
-    /// That is over.
+    /// End that state.
     Wake,
-    /// Return a member that was attached to host time.
+    /// Return an attached member to host time.
     Detach {
-        /// Its number, as the supervisor sees it.
+        /// Its process ID, as the supervisor sees it.
         pid: i32,
     },
-    /// Hand it over to the process that asks, step by step.
+    /// Hand the timeline over to the requesting process, step by step.
     Adopt {
         /// How the caller prepares programs.
         interface: u32,
     },
-    /// The process that asks has all that it was offered.
+    /// The requesting process has everything that it was offered.
     Adopted,
-    /// Whoever has asked for a name has ended.
+    /// The process that asked for a name has ended.
     #[serde(skip)]
     GiveNameBack,
-    /// End it; with `force` its members as well.
+    /// End the timeline; with `force` its members as well.
     #[serde(skip)]
     Remove {
-        /// End its members.
+        /// Whether to end its members.
         force: bool,
     },
 }
 
-/// A change of what a timeline allows to others; `None` stays as it is.
+/// A change of what a timeline allows others; `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
-    /// May containers join it because their bundle names it?
+    /// Whether containers may join it because their bundle names it.
     pub joinable: Option<bool>,
     /// Who may set its wall clock from inside.
     pub settable_by: Option<SettableBy>,
 }
 
-/// Which leaps over time that nobody uses are allowed.
+/// The leaps over idle time that are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leaps {
     /// All.
     All,
-    /// So many.
+    /// This many.
     Times(u64),
     /// Until a clock shows this.
     Until(Clock, VirtualInstant),
-    /// Over so much time.
+    /// Over this much time.
     For(Nanos),
 }
 
-/// What a process that becomes a member is to start.
+/// What a process that becomes a member starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Starts {
     /// A program.
     Program,
-    /// An OCI runtime that makes a container.
+    /// An OCI runtime that creates a container.
     Container {
         /// The container.
         container: Container,
-        /// Files that were replaced, to be put back once all that it has started has ended.
+        /// Replaced files, to be put back once everything that it has started has ended.
         put_back: Vec<PathBuf>,
-        /// The process with whose end the container ends.
+        /// The process with which the container ends.
         dies_with: Option<i32>,
     },
-    /// An OCI runtime that enters a container that is there.
+    /// An OCI runtime that enters an existing container.
     Inside {
         /// The container.
         container: Container,
-        /// Files that were replaced, to be put back once all that it has started has ended.
+        /// Replaced files, to be put back once everything that it has started has ended.
         put_back: Vec<PathBuf>,
     },
 }
@@ -174,39 +173,39 @@ pub enum Starts {
 /// A change of the clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// Go on at this rate, once running.
+    /// Run at this rate, once running.
     Rate(Rate),
     /// Set the wall clock.
     Date(VirtualInstant),
     /// Set the wall clock this far from the host's.
     Offset(Nanos),
-    /// Let this much time be past at once.
+    /// Move forward by this much at once.
     Leap(Nanos),
-    /// Stand still.
+    /// Freeze all clocks.
     Freeze,
-    /// Let the wall clock stand still, and the others go on.
+    /// Freeze the wall clock, and let the others run.
     FreezeWall,
-    /// Run again.
+    /// Resume.
     Thaw,
 }
 
-/// What a timeline answers.
+/// An answer of a timeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is done.
+    /// Success.
     Done,
-    /// How it stands after a change.
+    /// The state after a change.
     #[serde(skip)]
     Changed(Timeline),
-    /// A change for an instant has taken hold so long after it.
+    /// A change for an instant took effect this long after it.
     #[serde(skip)]
     Switched(Nanos),
-    /// How it stands, and its members.
+    /// Its state, and its members.
     #[serde(skip)]
     Shown(Box<Shown>),
-    /// The containers that live by it.
+    /// Its containers.
     Containers(Vec<Container>),
-    /// Where every clock stood at one moment.
+    /// The reading of every clock at one moment.
     #[serde(skip)]
     Saved(Saved),
     /// What does not wait, if anything.
@@ -214,63 +213,63 @@ pub enum Answer {
     Idle(Option<String>),
     /// The caller is followed and may start its program.
     Joined(Joined),
-    /// What is handed over.
+    /// The data handed over.
     Offered(Box<Offer>),
-    /// A process is a member, or no longer.
+    /// A process has become a member, or is none any more.
     Attached(Attached),
     /// No program is touched any more.
     Resting(Box<Resting>),
-    /// It is not done, and why.
+    /// The request failed, for this reason.
     Refused(String),
 }
 
-/// What a process needs to know to start a program in a timeline.
+/// What a process must know to start a program in a timeline.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Joined {
     /// The address after the system call instruction that the filter exempts.
     pub exempt: u64,
     /// The rate.
     pub rate: Rate,
-    /// Are programs traced for moments only whose filter tells of their calls?
+    /// Whether programs whose filter notifies of calls are traced only briefly.
     pub is_brief: bool,
 }
 
-/// What another supervisor needs to keep a timeline.
+/// What another supervisor needs to take over a timeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Offer {
-    /// What its clocks were made to be.
+    /// The clocks with which it was created.
     pub clocks: Clocks,
-    /// Where its shared memory lies in programs.
+    /// The address of its shared memory in programs.
     pub base: u64,
     /// The image in it.
     pub image: Image,
-    /// The descriptor of it that can be written to.
+    /// The writable descriptor of the shared memory.
     pub region: i32,
     /// The descriptor of its socket.
     pub control: i32,
-    /// The descriptors on which filters tell of calls, each with what is known of it.
+    /// The descriptors for seccomp notifications, each with what is known of it.
     pub listeners: Vec<(i32, Option<u32>)>,
-    /// What its supervisor knows beyond that.
+    /// The rest of its supervisor's state.
     pub state: serde_json::Value,
 }
 
-/// What was done to a process.
+/// The result of attaching or detaching a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Attached {
-    /// Its number.
+    /// Its process ID.
     pub pid: i32,
-    /// What it runs.
+    /// Its command.
     pub command: String,
     /// How many threads it had.
     pub threads: usize,
     /// How long it was stopped.
     pub stopped_ns: u64,
-    /// What its user should know.
+    /// Notes for its user.
     pub notes: Vec<String>,
 }
 
 impl Attached {
-    /// Of a process that is there.
+    /// For an existing process.
     pub fn new(pid: Pid, threads: usize, stopped: Duration, notes: Vec<String>) -> Self {
         let command = proc::command_of(pid);
         Self { pid: pid.as_raw(), command, threads, stopped_ns: stopped.as_nanos() as u64, notes }

@@ -1,12 +1,11 @@
-//! Named timelines as others see them: where they are found, and what can be asked of
-//! them.
+//! Named timelines from outside: where they are found, and what requests they accept.
 //!
-//! A named timeline listens on a socket in its user's runtime directory. Requests and answers are JSON,
-//! one line each.
+//! A named timeline listens on a socket in its user's runtime directory. Requests and answers are
+//! JSON, one line each.
 //!
 //! - `protocol`: the public protocol.
 //! - `schema`: its JSON schema.
-//! - `messages`: what is asked besides, by `eigentime` itself.
+//! - `messages`: further requests, by `eigentime` itself.
 //! - `shown`: a timeline as callers see it.
 //! - `server`: the supervisor's side.
 //! - `client`: the other side.

@@ -1,5 +1,5 @@
-//! The public protocol of a timeline's socket: what programs ask, what they are answered, and the
-//! events that they are told of. Each is one JSON object on a line of its own.
+//! The public protocol of a timeline's socket: requests, answers and events. Each is one JSON
+//! object on its own line.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use serde_json::{Number, Value};
 use super::State;
 use crate::consent::SettableBy;
 
-/// The version of the protocol. What is added to it does not change the version: whoever reads it
-/// ignores fields and events that it does not know.
+/// The version of the protocol. Additions do not change it: readers ignore fields and events that
+/// they do not know.
 pub const PROTOCOL: u32 = 1;
 
 /// The longest request, in bytes.
@@ -88,7 +88,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The names of all.
+    /// The names of all methods.
     pub const NAMES: [&'static str; 11] = [
         "info", "show", "set", "leap", "freeze", "thaw", "save", "remove", "skip", "wait", "watch",
     ];
@@ -197,7 +197,7 @@ pub(super) enum Written {
     Text(String),
 }
 
-/// Reads text by the rules of the command line.
+/// Parses text by the rules of the command line.
 fn read_text<T, P: fmt::Display, E: serde::de::Error>(
     written: &str,
     parse: impl Fn(&str) -> Result<T, P>,
@@ -205,7 +205,7 @@ fn read_text<T, P: fmt::Display, E: serde::de::Error>(
     parse(written).map_err(|reason| E::custom(format!("'{written}': {reason}")))
 }
 
-/// Reads text by the rules of the command line, and a number as nanoseconds.
+/// Parses text by the rules of the command line, and a number as nanoseconds.
 fn read<'de, D: Deserializer<'de>, T, P: fmt::Display>(
     from: D,
     text: impl Fn(&str) -> Result<T, P>,
@@ -298,7 +298,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The two at one moment.
+    /// Both readings at one moment.
     #[must_use]
     pub fn new(host: HostInstant, virt: VirtualInstant) -> Self {
         Self { host_ns: host.as_nanos(), virtual_ns: virt.as_nanos() }
@@ -369,7 +369,7 @@ pub enum Code {
 }
 
 impl Refusal {
-    /// Splits off the help that stands on a line of its own.
+    /// Splits off the help, which is on a line of its own.
     #[must_use]
     pub fn new(code: Code, text: &str) -> Self {
         let (message, help) = match text.split_once("\nhelp: ") {
@@ -446,11 +446,11 @@ pub enum Event {
     Moved {},
 }
 
-/// Reads a request.
+/// Parses a request.
 ///
 /// # Errors
 ///
-/// With its number, if that could be read.
+/// With its ID, if that could be read.
 pub fn read_call(line: Value) -> Result<Call, (Value, Refusal)> {
     let Value::Object(mut fields) = line else {
         let text = "a request is a JSON object with a method";

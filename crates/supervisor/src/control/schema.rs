@@ -1,4 +1,4 @@
-//! The JSON schema of the public protocol, made from its types.
+//! The JSON schema of the public protocol, generated from its types.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,8 @@ macro_rules! written {
 
 written! { Span Date At Factor }
 
-/// A request may leave `params` out where none of them is required, which its type cannot say.
+/// Makes `params` optional in requests where no parameter is required, which its type cannot
+/// express.
 fn leave_out_needless_params(schema: &mut Schema) {
     let Some(kept) = schema.get("$defs").cloned() else { return };
     let requires_some = |params: &Value| match params["$ref"].as_str() {
@@ -54,14 +55,14 @@ fn leave_out_needless_params(schema: &mut Schema) {
     }
 }
 
-/// The schema, as it is kept in `docs/guide/control.schema.json`.
+/// The schema, as stored in `docs/guide/control.schema.json`.
 ///
 /// # Panics
 /// Never: schemas are plain data.
 #[must_use]
 pub fn text() -> String {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    // What is in results.
+    // Types that occur in results.
     generator.subschema_for::<Timeline>();
     generator.subschema_for::<Shown>();
     generator.subschema_for::<Saved>();

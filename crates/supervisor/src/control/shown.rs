@@ -157,13 +157,13 @@ pub struct Coverage {
 }
 
 impl Shown {
-    /// A process that lives by it, or was returned from it.
+    /// A process that is in it, or was returned from it.
     #[must_use]
     pub fn member(&self, pid: i32) -> Option<&Member> {
         self.members.iter().find(|it| it.pid == pid)
     }
 
-    /// Does a process live by it?
+    /// Whether a process is in it.
     #[must_use]
     pub fn has(&self, pid: i32) -> bool {
         self.member(pid).is_some_and(|it| !it.detached)
@@ -295,14 +295,14 @@ pub struct WaitsFor {
 }
 
 impl Reading {
-    /// A clock that shows this.
+    /// A reading of a clock.
     #[must_use]
     pub fn new(clock: Clock, host: HostInstant, virt: VirtualInstant) -> Self {
         let clock = clock.name().to_owned();
         Self { clock, host_ns: host.as_nanos(), virtual_ns: virt.as_nanos() }
     }
 
-    /// Both sides as people write them: dates for the wall clocks, seconds for others.
+    /// Both readings as text: dates for the wall clocks, seconds for others.
     #[must_use]
     pub fn texts(&self) -> [String; 2] {
         let is_date = self.clock == Clock::Wall.name() || self.clock == Clock::Tai.name();
@@ -313,7 +313,7 @@ impl Reading {
     }
 }
 
-/// A count of seconds with all its digits.
+/// A number of seconds with all digits.
 #[must_use]
 pub fn seconds(span: Nanos) -> String {
     let magnitude = span.0.unsigned_abs();
@@ -321,7 +321,7 @@ pub fn seconds(span: Nanos) -> String {
     format!("{sign}{}.{:09}", magnitude / 1_000_000_000, magnitude % 1_000_000_000)
 }
 
-/// A rate as messages show it: the shortest decimal that is it.
+/// A rate as shown in messages: the shortest exact decimal.
 #[must_use]
 pub fn rate_number(rate: Rate) -> f64 {
     format_rate(rate).parse().unwrap_or(f64::NAN)

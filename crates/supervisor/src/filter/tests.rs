@@ -6,7 +6,7 @@ use eigentime_calls::Nr;
 
 const LAYOUT: u64 = 0x7e90_1234_0000;
 
-/// What the filter answers to a call.
+/// The filter's answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Allow,
@@ -119,7 +119,7 @@ fn infinite_and_zero_timeouts_pass() {
     let poll = |timeout: i64| stops(Scope::All, POLL, [POINTER, 1, timeout as u64, 0, 0, 0]);
     assert!(poll(1) && poll(i64::from(i32::MAX)));
     assert!(!poll(0) && !poll(-1) && !poll(i64::from(i32::MIN)));
-    // The upper half of the register is no part of an int.
+    // The upper half of the register is not part of an int.
     assert!(!stops(Scope::All, POLL, [POINTER, 1, 0xffff_ffff, 0, 0, 0]));
     assert!(!stops(Scope::All, FUTEX, [POINTER, 128, 1, 0, 0, 0]));
     assert!(!stops(Scope::All, 23, [1, 0, 0, 0, 0, 0]));

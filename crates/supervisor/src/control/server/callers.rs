@@ -1,4 +1,4 @@
-//! Serves all callers, in a thread of its own that waits for nothing but news.
+//! Serves all callers, in its own thread that waits only for news.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,28 +27,28 @@ use crate::proc::{self, Pidfd};
 use crate::region::Region;
 use crate::registry::Name;
 
-/// How soon the tracing thread is woken again that has not taken a request: the signal comes too
+/// How soon the tracing thread is woken again if it has not taken a request: the signal comes too
 /// early if the thread is just about to wait.
 const WAKE_AGAIN: Duration = Duration::from_millis(1);
 const WAKE_AGAIN_AT_MOST: Duration = Duration::from_millis(64);
 
-/// How long to wait with the next caller where no descriptor is left for one.
+/// How long to wait before accepting the next caller if no descriptor is left for it.
 const SHORTAGE: Duration = Duration::from_millis(100);
 
-/// How long callers may take at the end to read what they have been answered.
+/// How long callers have at the end to read their answers.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How much a caller may wait for at once.
+/// How many conditions a caller may wait for at once.
 const MOST_WAITS: usize = 256;
 
-/// What the thread begins with.
+/// What the thread starts with.
 pub struct Ends {
     pub name: Name,
     /// Where it is.
     pub socket: Option<PathBuf>,
     pub region: Arc<Region>,
     pub listener: Arc<UnixListener>,
-    /// Rings when there is news from the tracing thread.
+    /// Signals news from the tracing thread.
     pub bell: OwnedFd,
     pub asks: Sender<Asked>,
     pub told: Receiver<Told>,
@@ -60,20 +60,20 @@ pub struct Ends {
 pub struct Callers {
     ends: Ends,
     connections: HashMap<u64, Connection>,
-    /// How many numbers have been given to callers and requests.
+    /// How many IDs have been given to callers and requests.
     counted: u64,
-    /// What the tracing thread carries out.
+    /// The requests that the tracing thread carries out.
     works: HashMap<Token, Work>,
     /// Requests that it has not taken, how soon it is woken again, and when.
     untaken: Vec<Arc<AtomicBool>>,
     wake_again: Duration,
     next_wake: Instant,
     waits: Vec<Wait>,
-    /// The change that is to take hold at an instant.
+    /// The change that takes effect at an instant.
     schedule: Schedule,
-    /// Requests to be made once a process has ended.
+    /// Requests to make once a process has ended.
     afters: Vec<(Pidfd, Request)>,
-    /// The members whose end is told, as long as anybody watches.
+    /// The members whose end is reported, as long as a caller watches.
     members: HashMap<Pid, Pidfd>,
     /// Until when no caller is accepted, for lack of a descriptor.
     short_until: Option<Instant>,
@@ -89,11 +89,11 @@ enum Work {
     Wait,
     /// A change whose instant has come.
     Scheduled,
-    /// Nobody is told.
+    /// The outcome is not reported.
     Silent,
 }
 
-/// Of whom there is news.
+/// The origin of news.
 enum Source {
     Bell,
     Listener,
@@ -120,7 +120,7 @@ impl Callers {
         }
     }
 
-    /// Serves callers until the tracing thread says that all ends.
+    /// Serves callers until the tracing thread reports the end.
     pub fn serve(&mut self) {
         let end = loop {
             if let Some(end) = self.hear() {
@@ -145,7 +145,7 @@ impl Callers {
         self.counted
     }
 
-    /// Takes what the tracing thread tells; returns the end.
+    /// Takes the reports of the tracing thread; returns the final one.
     fn hear(&mut self) -> Option<Event> {
         while let Ok(told) = self.ends.told.try_recv() {
             match told {
@@ -158,7 +158,7 @@ impl Callers {
         None
     }
 
-    /// Waits for news until then, and attends to it.
+    /// Waits for news until then, and handles it.
     fn attend(&mut self, until: Option<Instant>) {
         let mut sources = vec![(Source::Bell, self.ends.bell.as_fd(), PollFlags::POLLIN)];
         self.short_until = self.short_until.filter(|end| *end > Instant::now());
@@ -191,7 +191,7 @@ impl Callers {
         for (source, news) in sources.into_iter().zip(news).filter(|(_, news)| !news.is_empty()) {
             match source {
                 Source::Bell => {
-                    // Only whether it has rung matters.
+                    // Only whether it was signalled matters.
                     let _ = nix::unistd::read(&self.ends.bell, &mut [0; 8]);
                 }
                 Source::Listener => self.accept(),
@@ -209,18 +209,18 @@ impl Callers {
         }
     }
 
-    /// Lets callers in.
+    /// Accepts callers.
     fn accept(&mut self) {
         loop {
             match self.ends.listener.accept() {
                 Ok((stream, _)) => {
                     let number = self.number();
-                    // One that cannot be looked at has hung up.
+                    // A caller whose credentials cannot be read has hung up.
                     self.connections.extend(Connection::new(stream).ok().map(|it| (number, it)));
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                // No descriptor is left: who has been silent for longest goes.
+                // No descriptor is left: the caller that has been silent longest is dropped.
                 Err(_) => {
                     let waits = |number: &u64| self.waits.iter().any(|it| it.caller == *number);
                     let silent = self.connections.iter().filter(|(number, it)| {
@@ -241,7 +241,7 @@ impl Callers {
     fn attend_to(&mut self, number: u64, news: PollFlags) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
         if news.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL) {
-            // It has given up; what it was told has not been done must not be done.
+            // It has given up: what was reported as not done must not be done.
             connection.is_gone = true;
         } else {
             if news.contains(PollFlags::POLLOUT) {
@@ -321,7 +321,7 @@ impl Callers {
         }
     }
 
-    /// Begins with a request of the public protocol; returns the answer, if that is known already.
+    /// Starts a request of the public protocol; returns the answer, if it is already known.
     fn call(
         &mut self,
         number: u64,
@@ -339,7 +339,7 @@ impl Callers {
                     (&method, self.connections.get_mut(&number))
                 {
                     caller.watch();
-                    // What happens from here on is told, also what is in the answer already.
+                    // Events from here on are reported, even those already included in the answer.
                     self.note_interest();
                 }
                 self.ask(Work::Public { caller: number, id, method }, pid, request);
@@ -360,7 +360,7 @@ impl Callers {
         Wait::new(caller, id, asked, &self.ends.region).map(|wait| self.waits.push(wait))
     }
 
-    /// Has a request carried out.
+    /// Passes a request to the tracing thread.
     fn ask(&mut self, work: Work, caller: Pid, request: Request) -> Token {
         let token = Token(self.number());
         if let Work::Own { caller } | Work::Public { caller, .. } = &work
@@ -372,7 +372,7 @@ impl Callers {
         let taken = Arc::new(AtomicBool::new(false));
         self.untaken.push(Arc::clone(&taken));
         let post = self.ends.post.clone();
-        // If nobody takes it any more, the end is about to be told.
+        // If the request is not taken any more, the end is about to be reported.
         let _ = self.ends.asks.send(Asked { request, caller, token, post, taken });
         wake_tracer();
         self.wake_again = WAKE_AGAIN;
@@ -380,7 +380,7 @@ impl Callers {
         token
     }
 
-    /// Wakes the tracing thread again if it has not taken a request; tells when it is to be woken next.
+    /// Wakes the tracing thread again if it has not taken a request; returns when to wake it next.
     fn wake_tracer_again(&mut self) -> Option<Instant> {
         self.untaken.retain(|taken| !taken.load(Ordering::Relaxed));
         if self.untaken.is_empty() {
@@ -395,7 +395,7 @@ impl Callers {
         Some(self.next_wake)
     }
 
-    /// Passes an answer of the tracing thread back.
+    /// Passes on an answer of the tracing thread.
     fn pass_back(&mut self, token: Token, answer: Answer) {
         match self.works.remove(&token) {
             Some(Work::Own { caller }) => {
@@ -434,7 +434,7 @@ impl Callers {
         }
     }
 
-    /// Has a change made whose instant has come; tells when to look again.
+    /// Starts a change whose instant has come; returns when to check again.
     fn look_after_schedule(&mut self) -> Option<Instant> {
         if let Some(request) = self.schedule.due() {
             let token = self.ask(Work::Scheduled, Pid::this(), request);
@@ -443,7 +443,7 @@ impl Callers {
         self.schedule.next()
     }
 
-    /// Looks which conditions hold; tells when to look again.
+    /// Checks which conditions hold; returns when to check again.
     fn look_after_waits(&mut self) -> Option<Instant> {
         let connections = &self.connections;
         self.waits.retain(|wait| connections.contains_key(&wait.caller));
@@ -453,7 +453,7 @@ impl Callers {
                 Next::Answer(outcome) => self.end_wait(index, outcome),
                 Next::Ask(request) => {
                     let token = self.ask(Work::Wait, Pid::this(), Request::clone(&request));
-                    // Of use to all that wait for the same.
+                    // The answer serves all waits for the same condition.
                     self.waits.iter_mut().for_each(|it| it.is_asked(&request, token));
                 }
                 Next::Rest(until) => next = [next, until].into_iter().flatten().min(),
@@ -468,7 +468,7 @@ impl Callers {
         self.read_requests(caller);
     }
 
-    /// Tells the tracing thread whether anybody cares for what happens.
+    /// Tells the tracing thread whether any caller is interested in events.
     fn note_interest(&mut self) {
         let watched = self.connections.values().any(|it| it.watches);
         if !watched {
@@ -477,11 +477,11 @@ impl Callers {
         self.ends.is_watched.store(watched || !self.waits.is_empty(), Ordering::Relaxed);
     }
 
-    /// Tells those who watch of an event.
+    /// Reports an event to the watching callers.
     fn tell(&mut self, event: &Event) {
         let moment = moment(&self.ends.region);
         self.connections.values_mut().filter(|it| it.watches).for_each(|it| it.tell(event, moment));
-        // It may have ended already.
+        // The process may have ended already.
         if let Event::Joined { pid, .. } = event {
             let process = Pid::from_raw(*pid);
             self.waits.iter_mut().for_each(|wait| wait.hear_of(process));
@@ -489,10 +489,10 @@ impl Callers {
         }
     }
 
-    /// Has the end of processes told.
+    /// Arranges for the end of processes to be reported.
     fn follow(&mut self, processes: impl Iterator<Item = Pid>) {
         for pid in processes {
-            // One that is gone already has not been told of.
+            // A process that is already gone has not been reported.
             if let Ok(process) = Pidfd::open(pid) {
                 self.members.insert(pid, process);
             } else if proc::has_ended(pid) {
@@ -512,7 +512,7 @@ impl Callers {
         }
     }
 
-    /// Tells all that it ends, and gives them a moment to read.
+    /// Reports the end to all callers, and gives them a moment to read.
     fn finish(&mut self, end: &Event) {
         self.connections.values_mut().for_each(Connection::tell_early);
         self.tell(end);
@@ -538,20 +538,20 @@ impl Callers {
             let descriptors = self.connections.values();
             let mut polled: Vec<_> =
                 descriptors.map(|it| PollFd::new(it.as_fd(), PollFlags::POLLOUT)).collect();
-            // Whatever comes of it, it is tried.
+            // Failure does not matter: flush tries in any case.
             let _ = ppoll(&mut polled, Some(TimeSpec::from_duration(left)), None);
             self.connections.values_mut().for_each(Connection::flush);
         }
     }
 }
 
-/// What the wall clock shows.
+/// The reading of the wall clock.
 fn moment(region: &Region) -> Moment {
     let host = host::read(Clock::Wall.id());
     Moment::new(host, region.page().view().at(Clock::Wall, host))
 }
 
-/// Is it a request of `eigentime` itself? These are named in capitals.
+/// Whether it is a request of `eigentime` itself. Their names are capitalized.
 fn is_own_request(line: &Value) -> bool {
     let name = match line {
         Value::String(name) => Some(name),

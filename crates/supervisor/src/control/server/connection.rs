@@ -1,4 +1,4 @@
-//! A caller: what is read from it, and written to it.
+//! A caller: what is read from it and written to it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::super::protocol::{Event, Happened, LONGEST, Moment};
 
-/// How much may wait to be read by a caller that watches, before it misses events.
+/// How much may be unread by a caller that watches before it misses events.
 const MOST_UNREAD: usize = 64 * 1024;
 
 /// A caller.
@@ -20,25 +20,25 @@ pub struct Connection {
     stream: UnixStream,
     /// Its process, as the supervisor sees it.
     pub pid: Pid,
-    /// Does the timeline belong to its user?
+    /// Whether the timeline belongs to its user.
     pub is_owner: bool,
-    /// Is a request of its being carried out?
+    /// Whether one of its requests is being carried out.
     pub is_pending: bool,
-    /// Is it told of events?
+    /// Whether events are reported to it.
     pub watches: bool,
-    /// When something came from it last.
+    /// When it was last heard from.
     pub heard: Instant,
     input: Vec<u8>,
-    /// Is the rest of a line passed over that is too long?
+    /// Whether the rest of an overlong line is being skipped.
     skips: bool,
     output: Vec<u8>,
-    /// What has happened since it has begun to watch, until that is answered.
+    /// The events since it started to watch, until that request is answered.
     early: Option<Vec<Happened>>,
     /// How many events it has missed.
     lost: u64,
-    /// Does it write no more?
+    /// Whether it has closed its writing side.
     has_written: bool,
-    /// Can nothing be written to it?
+    /// Whether nothing can be written to it.
     pub is_gone: bool,
 }
 
@@ -67,7 +67,7 @@ impl Connection {
         self.stream.as_fd()
     }
 
-    /// What it is to be polled for. That it has hung up is told in any case.
+    /// What to poll it for. A hang-up is reported in any case.
     pub fn interest(&self) -> PollFlags {
         let mut interest = PollFlags::empty();
         // The next request is read once it has the answer to the last one.
@@ -77,17 +77,17 @@ impl Connection {
         interest
     }
 
-    /// Will nothing more be asked?
+    /// Whether no request will follow.
     pub fn has_finished(&self) -> bool {
         self.has_written && self.input.is_empty()
     }
 
-    /// Is anything left to be written?
+    /// Whether output is pending.
     pub fn is_owed(&self) -> bool {
         !self.output.is_empty()
     }
 
-    /// Reads what there is.
+    /// Reads what is available.
     pub fn read(&mut self) {
         let mut piece = [0; 4096];
         match self.stream.read(&mut piece) {
@@ -101,8 +101,8 @@ impl Connection {
         }
     }
 
-    /// The next line; what is left behind the last line once no more is written; an error if it is too
-    /// long. Only if no request is pending.
+    /// The next line; the rest after the last line once the writing side is closed; an error if it
+    /// is too long. Call it only if no request is pending.
     pub fn next_line(&mut self) -> Option<Result<String, TooLong>> {
         let end = match self.input.iter().position(|byte| *byte == b'\n') {
             Some(end) if self.skips => {
@@ -127,14 +127,14 @@ impl Connection {
         Some(Ok(String::from_utf8_lossy(&line).into_owned()))
     }
 
-    /// Writes a line, as far as it is read.
+    /// Writes a line, as far as the caller reads it.
     pub fn say(&mut self, line: &impl Serialize) {
         serde_json::to_writer(&mut self.output, line).expect("answers are plain data");
         self.output.push(b'\n');
         self.flush();
     }
 
-    /// Begins to tell of events, behind the answer to the request to do so.
+    /// Starts to report events, after the answer to that request.
     pub fn watch(&mut self) {
         if !self.watches {
             self.watches = true;
@@ -142,14 +142,14 @@ impl Connection {
         }
     }
 
-    /// Tells of those that came before that answer.
+    /// Reports the events that came before that answer.
     pub fn tell_early(&mut self) {
         for happened in self.early.take().into_iter().flatten() {
             self.tell(&happened.event, happened.moment);
         }
     }
 
-    /// Tells of an event, unless too much waits to be read already.
+    /// Reports an event, unless too much is already unread.
     pub fn tell(&mut self, event: &Event, moment: Moment) {
         if let Some(early) = &mut self.early {
             early.push(Happened { event: event.clone(), moment });
@@ -163,7 +163,7 @@ impl Connection {
         self.say(&Happened { event: event.clone(), moment });
     }
 
-    /// Tells how many events it has missed, if any, once it has read the others.
+    /// Reports how many events it has missed, if any, once it has read the others.
     pub fn tell_lost(&mut self, moment: Moment) {
         if self.lost > 0 && self.output.len() <= MOST_UNREAD {
             let event = Event::Lost { count: std::mem::take(&mut self.lost) };
@@ -171,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// Writes what it takes.
+    /// Writes as much as it accepts.
     pub fn flush(&mut self) {
         while !self.output.is_empty() && !self.is_gone {
             match self.stream.write(&self.output) {

@@ -1,5 +1,5 @@
-//! The methods of the public protocol: what they ask of the tracing thread, and its answers in their
-//! words.
+//! The methods of the public protocol: their requests to the tracing thread, and its answers in the
+//! terms of the protocol.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use crate::clock_request::{Form, Key};
 use crate::region::interface;
 use crate::registry::Name;
 
-/// What a method asks of the tracing thread; nothing, if the thread of callers does it alone.
+/// The request of a method to the tracing thread; `None` if the thread that serves callers handles
+/// it alone.
 ///
 /// # Errors
 ///
@@ -36,10 +37,10 @@ pub fn request(method: &Method) -> Result<Option<Request>, &'static str> {
     }))
 }
 
-/// How a timeline is called, and how programs and containers join it.
+/// The name of a timeline, and how programs and containers join it.
 pub fn info(name: &Name, socket: Option<&Path>) -> Value {
     let name = name.to_string();
-    // Where the engine looks elsewhere, the container must not make another one of that name.
+    // If the engine looks elsewhere, the container must not create another timeline of that name.
     let joins =
         |form: Form| json!({ (form.of(Key::Timeline)): name, (form.of(Key::Existing)): "true" });
     json!({
@@ -57,7 +58,7 @@ pub fn info(name: &Name, socket: Option<&Path>) -> Value {
     })
 }
 
-/// What the tracing thread has answered to a method.
+/// The outcome of a method, from the answer of the tracing thread.
 pub fn outcome(method: &Method, answer: Answer, name: &Name, schedule: &Schedule) -> Outcome {
     let value = match answer {
         Answer::Changed(timeline) => serde_json::to_value(timeline),
@@ -90,7 +91,7 @@ fn change(changes: impl IntoIterator<Item = Change>, at: Option<At>) -> Request 
     Request::Change(changes.into_iter().collect(), at.map(|at| at.0))
 }
 
-/// The request that `set` stands for.
+/// The request for `set`.
 fn set(settings: &Settings) -> Result<Request, &'static str> {
     let Settings { rate, date, offset, leap, frozen, at, joinable, settable_by } = *settings;
     let rate = rate.map(|rate| Change::Rate(rate.0));

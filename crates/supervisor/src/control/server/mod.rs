@@ -1,14 +1,14 @@
 //! The supervisor's side of the socket.
 //!
-//! A thread of its own serves all callers. The thread that traces carries requests out, since the
-//! kernel lets only the tracing thread do so; it waits in `waitpid` for the traced, so that a stop
-//! costs no more than without a socket. A signal wakes it there: that takes no process and no memory,
-//! and so cannot fail.
+//! A separate thread serves all callers. The tracing thread carries out the requests, since the
+//! kernel lets only that thread do so; it waits for the tracees in `waitpid`, so a stop costs no
+//! more than without a socket. A signal wakes it there: that takes no process and no memory, and so
+//! cannot fail.
 //!
 //! - `callers`: the thread that serves them.
-//! - `connection`: what is read from a caller, and written to it.
-//! - `methods`: what the methods of the protocol ask of the tracing thread.
-//! - `schedule`: a change that is to take hold at an instant of the host's wall clock.
+//! - `connection`: what is read from a caller and written to it.
+//! - `methods`: the requests of the protocol's methods to the tracing thread.
+//! - `schedule`: a change that takes effect at an instant of the host's wall clock.
 //! - `waits`: conditions that callers wait for.
 
 mod callers;
@@ -44,28 +44,28 @@ pub use waits::NO_SKIPS;
 /// How many callers may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// What wakes the tracing thread. A signal that does nothing by default, so that one that comes
-/// too early or too late, or from somebody else, does no harm.
+/// The signal that wakes the tracing thread. It does nothing by default, so it is harmless if it
+/// comes too early, too late, or from another process.
 const WAKING: Signal = Signal::SIGURG;
 
-/// Tells a request from all others.
+/// The ID of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Token(u64);
 
-/// A request that waits for its answer.
+/// A request that awaits its answer.
 pub struct Asked {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// Who asks.
+    /// The requesting process.
     pub caller: Pid,
     token: Token,
     post: Post,
-    /// Has the tracing thread taken it?
+    /// Whether the tracing thread has taken it.
     taken: Arc<AtomicBool>,
 }
 
 impl Asked {
-    /// Answers.
+    /// Sends the answer.
     pub fn answer(self, answer: Answer) {
         self.post.tell(Told::Answer(self.token, Box::new(answer)));
     }
@@ -75,33 +75,33 @@ impl Asked {
     }
 }
 
-/// What the tracing thread tells the one that serves callers.
+/// A report of the tracing thread to the thread that serves callers.
 enum Told {
     /// A request was carried out, or refused.
     Answer(Token, Box<Answer>),
-    /// Something has happened.
+    /// An event.
     Event(Event),
-    /// A request is to be made once a process has ended.
+    /// A request to make once a process has ended.
     AskAfter(Pidfd, Box<Request>),
-    /// All ends: the timeline, or this supervisor.
+    /// The end of the timeline or of this supervisor.
     Finish(Event),
 }
 
-/// The way from the tracing thread to the one that serves callers.
+/// The channel from the tracing thread to the thread that serves callers.
 #[derive(Clone)]
 struct Post {
     tells: Sender<Told>,
-    /// What wakes that thread, once it runs.
+    /// Wakes that thread, once it runs.
     bell: Arc<OnceLock<EventFd>>,
 }
 
 impl Post {
     fn tell(&self, told: Told) {
-        // Once nobody serves callers any more, nobody is left to be told.
+        // Once that thread has ended, there is no one left to report to.
         if self.tells.send(told).is_ok()
             && let Some(bell) = self.bell.get()
         {
-            // It fails only if it rings already.
+            // It fails only if it is already signalled.
             let _ = bell.write(1);
         }
     }
@@ -111,24 +111,24 @@ impl Post {
 pub struct Control {
     /// The timeline's name.
     pub name: Name,
-    /// What its clocks were made to be.
+    /// The clocks with which it was created.
     pub clocks: Clocks,
-    /// Where its name stands, as long as it has it.
+    /// The directory of its name, as long as it has one.
     registry: Option<Registry>,
     listener: Arc<UnixListener>,
     asked: Receiver<Asked>,
     post: Post,
-    /// Does anybody wait for a condition, or for events?
+    /// Whether any caller waits for a condition or for events.
     is_watched: Arc<AtomicBool>,
-    /// What the thread that serves callers begins with, until it does.
+    /// What the thread that serves callers starts with, until it starts.
     ends: Option<(Sender<Asked>, Receiver<Told>)>,
     serving: Option<JoinHandle<()>>,
-    /// Lets that thread begin.
+    /// Starts that thread.
     begins: Option<Sender<()>>,
 }
 
 impl Control {
-    /// The socket, before anything is read from it.
+    /// Makes the socket, before anything is read from it.
     pub fn new(name: Name, clocks: Clocks, registry: Registry, listener: UnixListener) -> Self {
         let ((asks, asked), (tells, told)) = (channel(), channel());
         Self {
@@ -156,7 +156,7 @@ impl Control {
         self.listener.as_raw_fd()
     }
 
-    /// The same socket, for another supervisor: nothing is read from it yet.
+    /// Duplicates the socket for another supervisor: nothing is read from it yet.
     pub fn copy(&self) -> std::io::Result<Self> {
         let gone = || std::io::Error::from(ErrorKind::NotFound);
         let registry = self.registry.as_ref().ok_or_else(gone)?.copy()?;
@@ -164,7 +164,7 @@ impl Control {
         Ok(Self::new(self.name.clone(), self.clocks.clone(), registry, listener))
     }
 
-    /// Makes the thread that serves callers, which waits for [`start`](Self::start).
+    /// Creates the thread that serves callers, which waits for [`start`](Self::start).
     pub fn prepare(&mut self, region: &Arc<Region>) -> std::io::Result<()> {
         let Some((asks, told)) = self.ends.take() else { return Ok(()) };
         self.listener.set_nonblocking(true)?;
@@ -193,21 +193,21 @@ impl Control {
     /// Starts to read requests.
     pub fn start(&mut self, region: &Arc<Region>) -> std::io::Result<()> {
         self.prepare(region)?;
-        // Once more, so that callers see this process behind the socket, not the one
-        // that made it.
+        // Listens once more, so that callers see this process behind the socket instead of the one
+        // that created it.
         // SAFETY: no memory is involved.
         Errno::result(unsafe { libc::listen(self.listener.as_raw_fd(), BACKLOG) })?;
-        // The thread waits for it.
+        // The thread waits for this.
         let _ = self.begins.take().map(|begins| begins.send(()));
         Ok(())
     }
 
-    /// Answers nothing more, once what has been answered is written.
+    /// Stops answering once the pending answers are written.
     pub fn finish(&mut self, is_handed_over: bool) {
         let event = if is_handed_over { Event::Moved {} } else { Event::Removed {} };
         self.post.tell(Told::Finish(event));
         self.begins = None;
-        // If it has panicked, it serves nobody either.
+        // If it has panicked, it serves no one either.
         let _ = self.serving.take().map(JoinHandle::join);
     }
 
@@ -216,7 +216,8 @@ impl Control {
         self.asked.try_recv().ok().inspect(Asked::note_taken)
     }
 
-    /// Asks for something once a process has ended; fails if it has already, or cannot be waited for.
+    /// Makes a request once a process has ended; fails if it has already ended, or cannot be waited
+    /// for.
     pub fn ask_after(&self, process: Pid, request: Request) -> nix::Result<()> {
         let process = Pidfd::open(process)?;
         self.post.tell(Told::AskAfter(process, Box::new(request)));
@@ -228,29 +229,30 @@ impl Control {
         self.asked.recv().ok().inspect(Asked::note_taken)
     }
 
-    /// Waits for a request for so long.
+    /// Waits this long for a request.
     pub fn wait_for(&self, span: Duration) -> Option<Asked> {
         self.asked.recv_timeout(span).ok().inspect(Asked::note_taken)
     }
 
-    /// Tells those who watch, and looks after those who wait, if there are any.
+    /// Reports an event to the watching callers, and rechecks the conditions of waiting ones, if
+    /// there are any.
     pub fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_watched.load(Ordering::Relaxed) {
             self.post.tell(Told::Event(event()));
         }
     }
 
-    /// Where its socket is.
+    /// The path of its socket.
     pub fn socket(&self) -> Option<PathBuf> {
         self.registry.as_ref().map(|registry| registry.path().join(self.name.to_string()))
     }
 
-    /// Is its socket where callers look for it?
+    /// Whether its socket is where callers look for it.
     pub fn is_found(&self) -> bool {
         self.registry.as_ref().is_some_and(|registry| registry.has(&self.name))
     }
 
-    /// Writes down that the timeline has a container.
+    /// Records that the timeline has a container.
     pub fn note_container(&self, container: &Container) -> Result<(), Unusable> {
         match &self.registry {
             Some(registry) => registry.note_container(container, &self.name),
@@ -258,43 +260,43 @@ impl Control {
         }
     }
 
-    /// Takes that back.
+    /// Removes that record.
     pub fn forget_container(&self, container: &Container) {
         if let Some(registry) = &self.registry {
             registry.forget_container(container);
         }
     }
 
-    /// Makes the name free; once, since another may have it then.
+    /// Releases the name; only once, since another timeline may have it then.
     pub fn forget(&mut self) {
         if let Some(registry) = self.registry.take() {
-            // Whoever takes the name next removes what is left.
+            // The process that takes the name next removes what is left.
             let _ = registry.lock().and_then(|_lock| registry.forget(&self.name));
         }
     }
 }
 
-/// Waits until a process has ended, at most for so long.
+/// Waits until a process has ended, at most this long.
 pub fn await_end(process: Pid, patience: Option<Duration>) {
     if let Ok(process) = Pidfd::open(process) {
         process.await_end(patience);
     }
 }
 
-/// Has the tracing thread been woken, and not looked since?
+/// Whether the tracing thread has been woken, and has not checked since.
 static WOKEN: AtomicBool = AtomicBool::new(false);
 
-/// Has this thread, which traces, been woken since it was asked last?
+/// Whether this thread, which traces, has been woken since the last call.
 pub fn was_woken() -> bool {
     WOKEN.load(Ordering::Relaxed) && WOKEN.swap(false, Ordering::Relaxed)
 }
 
-/// Notes that it is woken.
+/// Records that it has been woken.
 pub fn note_woken() {
     WOKEN.store(true, Ordering::Relaxed);
 }
 
-/// Lets a signal interrupt what this thread waits in.
+/// Makes a signal interrupt the waits of this thread.
 fn interrupt_by(signal: Signal) -> nix::Result<()> {
     extern "C" fn note(_: i32) {
         note_woken();

@@ -15,18 +15,18 @@ use crate::host;
 use crate::proc;
 use crate::region::Region;
 
-/// How soon the tracing thread is asked again whether something is so, at first and later.
+/// How soon the tracing thread is asked again whether a condition holds, at first and later.
 const SOON: Duration = Duration::from_millis(1);
 const LATER: Duration = Duration::from_millis(50);
 
-/// The wall clock of the host may be set.
+/// The longest sleep: the wall clock of the host may be set.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Why a timeline makes no leaps.
 pub const NO_SKIPS: &str = "it was made without --skip-idle\n\
                             help: make it with --skip-idle --skips 0 to allow leaps later";
 
-/// Why nothing comes of waiting for a clock.
+/// Why waiting for a clock is futile.
 const STANDS_STILL: &str = "the clocks stand still\n\
                             help: `thaw` lets them run; `leap` moves them even so";
 
@@ -34,21 +34,21 @@ const STANDS_STILL: &str = "the clocks stand still\n\
 pub struct Wait {
     /// The caller.
     pub caller: u64,
-    /// The number of its request.
+    /// The ID of its request.
     pub id: Value,
     condition: Condition,
     give_up: Option<Instant>,
-    /// When it is to be looked whether it holds.
+    /// When to check whether it holds.
     look: Instant,
     pause: Duration,
-    /// Is the tracing thread asked now?
+    /// The pending request to the tracing thread.
     asked: Option<Token>,
-    /// Why it does not hold, as was told last; none before that.
+    /// Why it did not hold at the last check; `None` before that.
     why: Option<String>,
 }
 
 enum Condition {
-    /// A clock shows this, or more.
+    /// A clock has reached this.
     Shows(Clock, VirtualInstant),
     Idle,
     Blocked(Blocked),
@@ -58,20 +58,22 @@ enum Condition {
     Ended,
 }
 
-/// What is to be done about a wait.
+/// The next step of a wait.
 pub enum Next {
     /// Its answer.
     Answer(Result<Value, Refusal>),
-    /// To be found out by the tracing thread.
+    /// The tracing thread must be asked.
     Ask(Box<Request>),
-    /// Nothing, until then.
+    /// Nothing until then.
     Rest(Option<Instant>),
 }
 
 impl Wait {
+    /// Parses a wait.
+    ///
     /// # Errors
     ///
-    /// If what is waited for is not one condition.
+    /// If it does not name exactly one condition.
     pub fn new(
         caller: u64,
         id: Value,
@@ -125,7 +127,7 @@ impl Wait {
         })
     }
 
-    /// What is to be done about it now.
+    /// The next step of this wait.
     pub fn next(&mut self, region: &Region) -> Next {
         let now = Instant::now();
         if let Condition::Shows(clock, instant) = self.condition {
@@ -138,7 +140,7 @@ impl Wait {
             self.why = left.is_none().then(|| STANDS_STILL.to_owned());
             self.look = now + left.map_or(LONGEST, Duration::from_nanos).min(LONGEST);
         }
-        // At first, it is looked in any case.
+        // The condition is checked at least once.
         let is_asked = self.request().is_some() && self.why.is_none();
         if !is_asked && self.give_up.is_some_and(|end| end <= now) {
             return Next::Answer(Err(Refusal::new(Code::Timeout, &self.describe())));
@@ -151,7 +153,7 @@ impl Wait {
         }
     }
 
-    /// By which it is found out whether the condition holds, if the tracing thread has to be asked.
+    /// The request that checks the condition, if the tracing thread has to be asked.
     fn request(&self) -> Option<Request> {
         match self.condition {
             Condition::Idle => Some(Request::IsIdle),
@@ -163,7 +165,7 @@ impl Wait {
         }
     }
 
-    /// The tracing thread is asked this; returns whether the answer is of use here.
+    /// Records that the tracing thread has been asked this, if this wait can use the answer.
     pub fn is_asked(&mut self, request: &Request, token: Token) {
         let own = self.request().filter(|_| self.asked.is_none());
         if own.is_some_and(|own| discriminant(&own) == discriminant(request)) {
@@ -171,8 +173,8 @@ impl Wait {
         }
     }
 
-    /// Takes the answer of the tracing thread, if it is to this wait; returns that to the caller, if the
-    /// condition holds.
+    /// Takes the answer of the tracing thread, if it is for this wait; returns the answer to the
+    /// caller if the condition holds.
     pub fn take(&mut self, token: Token, answer: &Answer) -> Option<Result<Value, Refusal>> {
         self.asked.take_if(|asked| *asked == token)?;
         let found = match (&self.condition, answer) {
@@ -209,19 +211,19 @@ impl Wait {
         found.map_err(|why| self.why = Some(why)).ok().map(Ok)
     }
 
-    /// Looks at once, if it waits for this process to join.
+    /// Checks at once, if it waits for this process to join.
     pub fn hear_of(&mut self, joined: Pid) {
         if matches!(self.condition, Condition::Joined(process) if process == joined) {
             self.look = Instant::now();
         }
     }
 
-    /// Does it wait for the end of the timeline?
+    /// Whether it waits for the end of the timeline.
     pub fn is_for_end(&self) -> bool {
         matches!(self.condition, Condition::Ended)
     }
 
-    /// What has not happened in time.
+    /// Describes what has not happened in time.
     fn describe(&self) -> String {
         let what = match self.condition {
             Condition::Shows(..) => "its clock has not come so far",
@@ -239,12 +241,12 @@ impl Wait {
     }
 }
 
-/// Is it a name under which a thread may be shown to wait?
+/// Whether it is a name under which a waiting thread may be shown.
 fn is_call(name: &str) -> bool {
     name.parse::<Sysno>().is_ok() || name.starts_with("system call ")
 }
 
-/// The thread that waits as asked for.
+/// A thread that waits as requested.
 fn blocked(asked: &Blocked, shown: &Shown) -> Option<Value> {
     let of_process = |pid: i32| asked.pid.is_none_or(|asked| asked == pid);
     let in_call = |call: &String| asked.call.as_ref().is_none_or(|asked| asked == call);
