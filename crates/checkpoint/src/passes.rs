@@ -76,9 +76,9 @@ impl<'a> Passes<'a> {
         let tracks = self.dumping.criu.tracks_memory();
         let why_not = match tracks.map_err(Error::file("run", Path::new("criu")))? {
             Ok(true) => None,
-            Ok(false) => Some(
-                "the kernel does not track memory changes (CONFIG_MEM_SOFT_DIRTY)".to_owned(),
-            ),
+            Ok(false) => {
+                Some("the kernel does not track memory changes (CONFIG_MEM_SOFT_DIRTY)".to_owned())
+            }
             Err(reason) => Some(format!(
                 "criu cannot find out whether the kernel tracks memory changes: {reason}"
             )),

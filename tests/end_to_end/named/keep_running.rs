@@ -386,7 +386,8 @@ fn another_interface() -> Outcome {
     place.make("x", &["--keep-running"])?;
     let supervisor = place.show("x")?.supervisor;
     let answer = ask_directly(&place.sockets().join("x"), r#"{"Adopt":{"interface":0}}"#)?;
-    let said = answer.contains("uses interface 0;") && answer.contains("its supervisor keeps running");
+    let said =
+        answer.contains("uses interface 0;") && answer.contains("its supervisor keeps running");
     ensure!(said, "it was answered {answer:?}");
     ensure!(place.show("x")?.supervisor == supervisor, "it has another supervisor");
     place.remove("x")

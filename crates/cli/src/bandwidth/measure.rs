@@ -181,8 +181,12 @@ fn server(options: &MeasureOptions) -> Result<Server, String> {
 
 /// A host with or without its port. An address of IPv6 needs brackets only if it has one.
 fn address(text: &str) -> Result<(String, u16), String> {
-    let wrong = || format!("'{text}' is not a host: write name, name:port, address or \
-                            [address]:port");
+    let wrong = || {
+        format!(
+            "'{text}' is not a host: write name, name:port, address or \
+             [address]:port"
+        )
+    };
     // The interface of a link-local address follows it: fe80::1%eth0.
     let number = text.split('%').next().unwrap_or_default();
     if number.parse::<std::net::Ipv6Addr>().is_ok() {

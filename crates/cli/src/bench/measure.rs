@@ -47,8 +47,10 @@ fn measure(options: &MeasureOptions) -> Result<i32, String> {
     let plan = plan(options, &levels)?;
     sense::check(options, &levels, &plan)?;
     let eigentime = env::current_exe().map_err(|cause| {
-        format!("cannot find its own executable: {cause}\n\
-                 help: mount /proc, through which it is found")
+        format!(
+            "cannot find its own executable: {cause}\n\
+             help: mount /proc, through which it is found"
+        )
     })?;
     let probe = probe(options, &eigentime)?;
     let by = By::here(options.machine.as_deref(), &probe)
@@ -63,8 +65,10 @@ fn measure(options: &MeasureOptions) -> Result<i32, String> {
     };
     let folder =
         Folder::open(&out, plan, by, options.seed).map_err(|refused| match options.out {
-            None => format!("{refused}\n\
-                             help: use --out to name a folder that this user may write to"),
+            None => format!(
+                "{refused}\n\
+                 help: use --out to name a folder that this user may write to"
+            ),
             Some(_) => refused.to_string(),
         })?;
     if folder.journal.is_none() {
@@ -187,8 +191,10 @@ fn probe(options: &MeasureOptions, own: &Path) -> Result<PathBuf, String> {
     let found =
         Some(beside).filter(|file| program::is_program(file)).or_else(|| program::find(PROBE));
     absolute(&found.ok_or_else(|| {
-        format!("{PROBE} is neither beside this program nor on PATH\n\
-                 help: install it there, or name it with --probe")
+        format!(
+            "{PROBE} is neither beside this program nor on PATH\n\
+             help: install it there, or name it with --probe"
+        )
     })?)
 }
 

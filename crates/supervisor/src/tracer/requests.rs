@@ -259,12 +259,14 @@ impl Supervisor {
         // A runtime only has to start its programs in it.
         let is_program = matches!(starts, Starts::Program);
         if is_program && !proc::shares_namespace(caller, "time") {
-            return Err("the program is in another time namespace than the timeline's supervisor, \
-                        so their host clocks differ\n\
-                        help: join from that namespace; to share a timeline between containers and \
-                        programs of the host, create it first, with `eigentime run --timeline NAME \
-                        … -- true`"
-                .to_owned());
+            return Err(
+                "the program is in another time namespace than the timeline's supervisor, \
+                 so their host clocks differ\n\
+                 help: join from that namespace; to share a timeline between containers and \
+                 programs of the host, create it first, with `eigentime run --timeline NAME \
+                 … -- true`"
+                    .to_owned(),
+            );
         }
         if let Starts::Inside { container, .. } = starts
             && self.container(container).is_none()
