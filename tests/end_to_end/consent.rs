@@ -121,7 +121,7 @@ fn own_timeline() -> Outcome {
     for (words, says) in [
         (&["--timeline", "x", "--rate", "3"][..], "exists already"),
         (&["--timeline", "other"], "is in another timeline"),
-        (&["--timeline", "new"], "is in a timeline already"),
+        (&["--timeline", "new"], "is already in a timeline"),
     ] {
         let ended = inside(words)?;
         ended.expect_code(125)?;

@@ -306,7 +306,7 @@ fn traced_from_inside() -> Outcome {
     let finished = debuggable(User::Myself, &["--date", DATE], script)?;
     finished.expect_code(0)?;
     finished.ensure(finished.output() == format!("traced\n{YEAR}"), "the debugger did not work")?;
-    finished.ensure(finished.errors.contains("followed by a debugger"), "nothing is said")
+    finished.ensure(finished.errors.contains("traced by a debugger"), "nothing is said")
 }
 
 fn gdb_from_outside() -> Outcome {

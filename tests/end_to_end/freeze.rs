@@ -200,7 +200,7 @@ fn note() -> Outcome {
     ensure!(running.next_line(STUCK)? == "slept", "{}", running.give_up("no line"));
     thread::sleep(LONG_ENOUGH);
     let told = running.give_up("killed").0;
-    ensure!(told.matches("with --freeze=wall only the date stands still").count() == 1, "{told}");
+    ensure!(told.matches("with --freeze=wall only the date is frozen").count() == 1, "{told}");
     Ok(())
 }
 

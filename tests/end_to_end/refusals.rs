@@ -178,7 +178,7 @@ fn few_descriptors() -> Outcome {
         for free in 1..NEEDED {
             let ended = run_limited(free, words)?;
             ended.expect_code(125)?;
-            for word in ["8 descriptors must be free", "ulimit -n"] {
+            for word in ["needs 8 free descriptors", "ulimit -n"] {
                 ended.ensure(ended.errors.contains(word), format_args!("no word on {word}"))?;
             }
         }

@@ -285,7 +285,7 @@ impl Manifest {
         }
         let sum = fs::read_to_string(parts.sum_in(directory)).ok();
         if sum.as_ref() != Some(&parts.sum(&text)) {
-            return Err(damaged(format!("{name} is not what was written")));
+            return Err(damaged(format!("{name} does not match its checksum")));
         }
         let manifest: Self = serde_json::from_slice(&text).map_err(malformed)?;
         for (name, sum) in sums(directory, manifest.files.keys()) {
@@ -293,7 +293,7 @@ impl Manifest {
             match sum {
                 Err(error) => return Err(damaged(format!("{name}: {error}"))),
                 Ok(sum) if sum != manifest.files[Path::new(&name.to_string())] => {
-                    return Err(damaged(format!("{name} is not what was written")));
+                    return Err(damaged(format!("{name} does not match its checksum")));
                 }
                 Ok(_) => {}
             }

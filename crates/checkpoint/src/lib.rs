@@ -59,26 +59,26 @@ pub use subject::Of;
 #[allow(missing_docs, reason = "each message says what it is")]
 pub enum Error {
     #[error(
-        "checkpoints need the command criu, version 4.0 or later, which is not there ({looked})\n\
-         help: install it, or name it with --criu; without it, `eigentime ctl save` keeps the clocks of a \
-         timeline, and `eigentime run --continue` starts programs by them"
+        "checkpoints require criu 4.0 or later, which was not found ({looked})\n\
+         help: install it, or name it with --criu; without it, `eigentime ctl save` saves the \
+         clocks of a timeline, and `eigentime run --continue` starts programs on them"
     )]
     NoCriu { looked: String },
     #[error(
-        "{path} is version {found} of criu, and checkpoints need 4.0 or later: earlier ones know no \
-         kernel from 6.13 on\n\
-         help: install a later one, or name it with --criu; without it, `eigentime ctl save` keeps the \
-         clocks of a timeline, and `eigentime run --continue` starts programs by them"
+        "{path} is criu {found}, and checkpoints require 4.0 or later: earlier versions do not \
+         support Linux 6.13 and later\n\
+         help: install a later version, or name it with --criu; without it, `eigentime ctl save` \
+         saves the clocks of a timeline, and `eigentime run --continue` starts programs on them"
     )]
     OldCriu { path: PathBuf, found: String },
     #[error(
         "criu cannot dump process {pid}: {reason}\n\
-         help: it goes on as before; {}{log} has the rest. `eigentime ctl save` keeps the clocks of a \
-         timeline, and `eigentime run --continue` starts programs by them",
+         help: it continues as before; {}details are in {log}. `eigentime ctl save` saves the \
+         clocks of a timeline, and `eigentime run --continue` starts programs on them",
         before_more(help)
     )]
     NotDumped { pid: i32, reason: String, help: &'static str, log: PathBuf },
-    #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; {log} has the rest")]
+    #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; details are in {log}")]
     NotRestored { pid: i32, reason: String, help: &'static str, log: PathBuf },
     #[error(
         "{container} is a container of {engine}, and only {engine} can write its mounts and its network\n\
@@ -87,11 +87,13 @@ pub enum Error {
     Container { container: String, engine: String, command: String },
     #[error("{0} exists already\nhelp: name another directory")]
     Exists(PathBuf),
-    #[error("{path} is no whole checkpoint: {reason}\nhelp: make it anew")]
+    #[error("{path} is not a complete checkpoint: {reason}\nhelp: create it again")]
     Damaged { path: PathBuf, reason: String },
     #[error(
-        "{path} is a checkpoint of version {found}, and this is eigentime {}, which knows {known}\n\
-         help: restore it with the version of eigentime that made it, {by}", env!("CARGO_PKG_VERSION")
+        "{path} is a checkpoint of format version {found}, and eigentime {} supports version \
+         {known}\n\
+         help: restore it with the version of eigentime that created it, {by}",
+        env!("CARGO_PKG_VERSION")
     )]
     OtherVersion { path: PathBuf, found: u64, known: u64, by: String },
     #[error("{0}")]

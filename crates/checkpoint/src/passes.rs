@@ -77,16 +77,16 @@ impl<'a> Passes<'a> {
         let tracks = self.dumping.criu.tracks_memory();
         let why_not = match tracks.map_err(Error::file("run", Path::new("criu")))? {
             Ok(true) => None,
-            Ok(false) => Some(
-                "the kernel does not tell which memory changes (CONFIG_MEM_SOFT_DIRTY)".to_owned(),
-            ),
+            Ok(false) => {
+                Some("the kernel does not track memory changes (CONFIG_MEM_SOFT_DIRTY)".to_owned())
+            }
             Err(reason) => Some(format!(
-                "criu cannot find out whether the kernel tells which memory changes: {reason}"
+                "criu cannot find out whether the kernel tracks memory changes: {reason}"
             )),
         };
         if let Some(why_not) = why_not {
             self.notes
-                .push(format!("{why_not}; nothing was written before the programs were stopped"));
+                .push(format!("{why_not}; no memory was written before the programs were stopped"));
             return Ok(());
         }
         let mut last = u64::MAX;
@@ -188,16 +188,18 @@ fn help_with(reason: &str) -> &'static str {
         ),
         (
             "doesn't live in IPC ns",
-            "what has memory of System V, as PostgreSQL has, needs an IPC namespace of its own: start it by \
-             `unshare --ipc`",
+            "a program with System V shared memory, such as PostgreSQL, needs an IPC namespace of \
+             its own: start it with `unshare --ipc`",
         ),
         (
             "external socket",
-            "who it is connected with must be in the checkpoint, too, or --criu-arg=--ext-unix-sk be given",
+            "the peer of its socket must be in the checkpoint, too; otherwise use \
+             --criu-arg=--ext-unix-sk",
         ),
         (
             "Can't lookup mount",
-            "a process that has mounts of its own, such as a container's, only its engine or runtime can write",
+            "a process with mounts of its own, such as a container's, can only be checkpointed by \
+             its engine or runtime",
         ),
     ];
     known(reason, &HELP).unwrap_or_default()

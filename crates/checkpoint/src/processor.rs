@@ -35,14 +35,15 @@ fn notes(there: &BTreeSet<String>, here: &BTreeSet<String>) -> Vec<String> {
     let more = named(more.filter(|_| !there.is_empty()).collect());
     let missing = missing.map(|names| {
         format!(
-            "this processor has no {names}, which that had on which the checkpoint was made: a program that has found \
-             it there is ended by SIGILL when it uses it"
+            "this processor lacks {names}, which the processor that made the checkpoint has: a \
+             program that detected it there is killed by SIGILL when it uses it"
         )
     });
     let more = more.map(|names| {
         format!(
-            "this processor has {names}, which that had not on which the checkpoint was made: a program whose \
-             functions are bound at their first call (without LD_BIND_NOW) may have its stack overwritten"
+            "this processor has {names}, which the processor that made the checkpoint lacks: a \
+             program whose functions are bound at their first call (without LD_BIND_NOW) may have \
+             its stack overwritten"
         )
     });
     missing.into_iter().chain(more).collect()
@@ -66,7 +67,7 @@ mod tests {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         assert!(notes_on(&instructions()).is_empty());
         let found = notes(&set(&["avx", "xsavec"]), &set(&["avx", "mpx", "bmi1"]));
-        assert!(found[0].contains("has no xsavec, which"), "{found:?}");
+        assert!(found[0].contains("lacks xsavec, which"), "{found:?}");
         assert!(found[1].contains("has mpx, which"), "{found:?}");
         assert!(notes(&set(&[]), &set(&["avx"])).is_empty());
     }

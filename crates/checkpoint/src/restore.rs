@@ -101,19 +101,19 @@ fn help_with(reason: &str) -> &'static str {
     const HELP: [(&str, &str); 4] = [
         (
             "Can't fork for",
-            "there is a process of that number; restore it in another process namespace (unshare --pid \
-             --fork --mount-proc)",
+            "that process ID is in use; restore it in another PID namespace (unshare --pid --fork \
+             --mount-proc)",
         ),
         (
             "Unable to restore capabilities",
             "root lacks a capability here that the program has, such as CAP_SYS_RESOURCE in a container",
         ),
-        ("has bad size", "files that it has open must be as they were"),
+        ("has bad size", "the files that it has open must be unchanged"),
         (
             "Cannot apply seals on memfd",
-            "the program has memory with a seal that this kernel does not know; restore it on a kernel as new as that \
-             on which it was written",
+            "the program has memory with a seal that this kernel does not support; restore it on a \
+             kernel at least as new as the one on which it was written",
         ),
     ];
-    known(reason, &HELP).unwrap_or("files, sockets and terminals that it had must be there")
+    known(reason, &HELP).unwrap_or("the files, sockets and terminals that it had open must exist")
 }

@@ -106,8 +106,9 @@ impl Subject {
                 Err(Error::Subject(in_none(root, &silent)))
             }
             Some(pid) => Err(Error::Subject(format!(
-                "process {pid} is on a timeline that is of another user, or that process {root} is not on\n\
-                 help: make a checkpoint of the process that was started on it"
+                "process {pid} is on a timeline of another user, or on one that process {root} is \
+                 not on\n\
+                 help: make a checkpoint of the process that was started on that timeline"
             ))),
         }
     }

@@ -46,11 +46,11 @@ pub enum Command {
     /// Return a process of a named timeline to host time
     Detach(DetachOptions),
 
-    /// Write processes with their clocks to a directory, by CRIU
+    /// Checkpoint processes and their clocks to a directory, with CRIU
     #[command(after_help = checkpoint::CHECKPOINT_NOTES)]
     Checkpoint(CheckpointOptions),
 
-    /// Let the processes of such a directory go on, by clocks that are right from the first instruction
+    /// Restore processes from a checkpoint, with correct clocks from the first instruction
     #[command(after_help = checkpoint::RESTORE_NOTES)]
     Restore(RestoreOptions),
 
@@ -111,8 +111,9 @@ Examples:
   eigentime run --skip-idle --date 2038-01-01 --until 2038-02-01 -- crond -f
   eigentime run --image registry.example/shop:2 --date 2038-01-19 --rate 10
 
-The program, and all that it starts, reads and waits by these clocks; setting the date
-inside (date -s, as root, or with --settable-by) moves this timeline's wall clock, never the host's.
+The program and everything it starts use these clocks to read the time and to wait. Setting the
+date inside (date -s, as root, or with --settable-by) moves this timeline's wall clock, never the
+host's.
 
 Exit status: the program's; 125 if eigentime itself fails, 126 if the program cannot be
 run, 127 if it is not found.";
@@ -124,8 +125,8 @@ pub struct RunOptions {
     #[command(flatten)]
     pub clocks: ClockOptions,
 
-    /// Trace programs only for moments, so that gdb and strace can follow them: the default where it
-    /// is possible, and an error elsewhere
+    /// Trace programs only briefly, so that gdb and strace can attach to them: the default where
+    /// possible, and an error elsewhere
     #[arg(long, conflicts_with_all = ["skip_idle", "traced"])]
     pub debuggable: bool,
 
@@ -133,11 +134,13 @@ pub struct RunOptions {
     #[arg(long)]
     pub traced: bool,
 
-    /// Join the named timeline only if it is there already; else the program is not started
+    /// Join the named timeline only if it already exists; otherwise fail without starting the
+    /// program
     #[arg(long, requires = "timeline", conflicts_with = "keep_running")]
     pub existing: bool,
 
-    /// Let the programs of a named timeline go on if its supervisor is killed: another takes its place
+    /// Keep the programs of a named timeline running if its supervisor is killed: another takes
+    /// over
     #[arg(long, requires = "timeline", conflicts_with_all = ["skip_idle", "traced"])]
     pub keep_running: bool,
 
@@ -262,8 +265,8 @@ pub struct ClockOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub idle_grace: Option<Nanos>,
 
-    /// With --skip-idle: leap only so often, until `eigentime ctl skip` allows more. At 0, the clocks
-    /// run at the rate from the start, until told
+    /// With --skip-idle: leap at most N times, until `eigentime ctl skip` allows more. At 0, the
+    /// clocks run at the rate until then
     #[arg(long, value_name = "N", value_parser = parse_skips)]
     pub skips: Option<u64>,
 
@@ -299,8 +302,8 @@ pub struct ClockOptions {
     #[arg(long = "continue", value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// Continue a saved timeline from where it stood (continue), or as if it had run on in the
-    /// meantime (catch-up) [default: continue]
+    /// Continue a saved timeline from the time at which it was saved (continue), or as if it had
+    /// kept running since (catch-up) [default: continue]
     #[arg(long, value_name = "continue|catch-up", value_parser = str::parse::<Policy>)]
     pub policy: Option<Policy>,
 

@@ -84,7 +84,7 @@ pub fn in_words(dumped: &Dumped) -> String {
 pub fn restore(options: &RestoreOptions) -> i32 {
     let found = match options.slew_rate {
         Some(_) if !options.policy.slews() => {
-            Err(Error::Subject("--slew-rate goes with --policy slew only".to_owned()))
+            Err(Error::Subject("--slew-rate requires --policy slew".to_owned()))
         }
         _ => Criu::find(options.criu.criu.as_deref()),
     };

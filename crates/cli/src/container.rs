@@ -32,7 +32,7 @@ fn asked(options: &RunOptions, system: System) -> Result<Asked, String> {
     let named = runtime::asked_for(container.runtime.clone());
     let words = options.command.iter().map(|word| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
-            format!("{word:?} is not written in UTF-8, which OCI runtimes want of all arguments")
+            format!("{word:?} is not UTF-8, which OCI runtimes require of all arguments")
         })
     });
     Ok(Asked {

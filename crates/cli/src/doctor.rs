@@ -20,9 +20,9 @@ const BAD: i32 = 1;
 
 /// The end of the help text.
 pub const NOTES: &str = "\
-The page has what is wrong, and a line for each topic. --details prints every
-check: what was found, what can be done, at which risk, and where that is
-documented. --explain ID explains one of them. The verdicts are:
+The page shows what is wrong, and a line for each topic. --details prints every
+check: the finding, the remedy, its risk, and where it is documented.
+--explain ID explains one check. The verdicts are:
   ok       as it should be
   note     worth knowing, or unknown
   warning  time costs more or is less precise than it could be
@@ -38,7 +38,7 @@ Examples:
   eigentime doctor --json --fail-on warning
   eigentime doctor --prometheus --output /var/lib/node_exporter/eigentime.prom
 
-Exit status: 0; 1 if something is as bad as --fail-on says; 125 if the
+Exit status: 0; 1 if a verdict is as bad as --fail-on or worse; 125 if the
 arguments are wrong or the output cannot be written.";
 
 /// Options of `eigentime doctor`.
@@ -60,8 +60,7 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 
-    /// Make only this check, or those of this topic, and print its details; may be given several
-    /// times
+    /// Run only this check, or the checks of this topic, and print the details; may be repeated
     #[arg(long, value_name = "ID|TOPIC", value_parser = wanted(), hide_possible_values = true)]
     only: Vec<String>,
 

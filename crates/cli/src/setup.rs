@@ -195,7 +195,7 @@ fn runtime(asked: Option<&Path>) -> Result<PathBuf, String> {
     beside_or_on_path().ok_or_else(|| {
         format!(
             "{OCI} is neither beside this program nor on PATH\n\
-             help: install it there, or name it by --runtime"
+             help: install it there, or name it with --runtime"
         )
     })
 }

@@ -45,8 +45,8 @@ pub fn dump(images: &Images, container: &Container, command: &[CString]) -> Resu
         return Ok(());
     }
     if images.lazy {
-        return Err("a checkpoint whose pages are read later (--lazy-pages) has no clocks\n\
-                    help: leave out --lazy-pages"
+        return Err("a checkpoint whose pages are read later (--lazy-pages) cannot carry clocks\n\
+                    help: omit --lazy-pages"
             .to_owned());
     }
     let subject = subject(&images.directory, container);
@@ -81,8 +81,8 @@ pub fn restore(
         return match settings.is_empty() && policy.is_none() {
             true => Ok(()),
             false => Err(format!(
-                "{} was written without eigentime, and has no clocks\nhelp: write it by the runtime \
-                 eigentime, or restore it by another",
+                "{} was written without eigentime, and has no clocks\n\
+                 help: write it with the runtime eigentime, or restore it with another runtime",
                 images.directory.display()
             )),
         };

@@ -127,9 +127,12 @@ fn create(
         return Ok(());
     }
     if !document.has_namespace("mount") {
-        return Err("the container has no mount namespace of its own, which tells its programs \
-                    from the runtime's\nhelp: add a mount namespace to its config.json"
-            .to_owned());
+        return Err(
+            "the container has no mount namespace of its own, which is needed to tell its \
+             programs from the runtime's\n\
+             help: add a mount namespace to its config.json"
+                .to_owned(),
+        );
     }
     if !is_privileged() && document.maps_several_users() {
         return Err("a traced runtime of an ordinary user cannot map several users, because \

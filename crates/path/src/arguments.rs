@@ -26,10 +26,10 @@ pub struct Arguments {
     #[arg(value_name = "B")]
     second: End,
 
-    /// What it carries each way, in bits of IP packets per second: 300M, 1G
+    /// The capacity each way, in bits of IP packets per second: 300M, 1G
     #[arg(long, value_name = "RATE")]
     capacity: BitRate,
-    /// What may wait for that: bytes (150000, 64k, 2M) or a time at the capacity (20ms)
+    /// The length of the queue: bytes (150000, 64k, 2M) or a time at the capacity (20ms)
     #[arg(long, value_name = "BYTES|TIME", default_value = "100ms", value_parser = limit)]
     queue: Limit,
     /// How long it takes each way, besides the queue
@@ -38,10 +38,10 @@ pub struct Arguments {
     /// What share of packets it loses each way
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     loss: f64,
-    /// What share of packets comes later, so that others overtake them
+    /// The share of packets delayed further, so that others overtake them
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     reorder: f64,
-    /// How much later those come
+    /// The additional delay of those packets
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span)]
     reorder_by: Duration,
     /// The longest IP packet that it carries [default: what both interfaces take]
@@ -62,7 +62,7 @@ pub struct Arguments {
     )]
     cross_bytes: u32,
 
-    /// Where the chances of loss, reordering and cross traffic begin
+    /// The seed for loss, reordering and cross traffic
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
     /// How long it is up; a signal ends it before
@@ -71,7 +71,7 @@ pub struct Arguments {
     /// Write what it really carried, as JSON lines
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// How much time is in a line of that
+    /// The time that each of those lines covers
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = truth_span)]
     truth_every: Duration,
     /// The processor to stay on
@@ -88,7 +88,7 @@ pub struct Arguments {
     /// Take no real-time priority
     #[arg(long, conflicts_with = "realtime")]
     no_realtime: bool,
-    /// Say that it is ready there, and not on standard output
+    /// Report readiness on this descriptor instead of standard output
     #[arg(long, value_name = "FD")]
     pub ready_fd: Option<u32>,
     /// Print JSON
@@ -104,10 +104,10 @@ pub struct Arguments {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "From B to A, where it is not the same")]
 struct Reverse {
-    /// What it carries
+    /// The capacity
     #[arg(long, value_name = "RATE")]
     reverse_capacity: Option<BitRate>,
-    /// What may wait for that
+    /// The length of the queue
     #[arg(long, value_name = "BYTES|TIME", value_parser = limit)]
     reverse_queue: Option<Limit>,
     /// How long it takes
@@ -116,7 +116,7 @@ struct Reverse {
     /// What share of packets it loses
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     reverse_loss: Option<f64>,
-    /// What share of packets comes later
+    /// The share of packets delayed further
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     reverse_reorder: Option<f64>,
     /// Another capacity from then on; may be repeated

@@ -54,7 +54,7 @@ enum What {
     Read(Measured<reads::Options>),
     /// How late sleeps end
     Sleep(Measured<sleeps::Options>),
-    /// How even the events of timers are
+    /// The regularity of timer events
     Events(Measured<events::Options>),
     /// Whether clocks go backwards, within a thread and between processors
     Warp(warps::Options),

@@ -255,8 +255,9 @@ impl Moved {
     pub fn check(&self) -> Result<(), Error> {
         match &self.timeline {
             Some(timeline) if !timeline.image.is_own() => Err(Error::Timeline(
-                "it is of a timeline that another version of eigentime has made, whose programs \
-                 are prepared in another way\nhelp: restore it with that version"
+                "it is from a timeline of another version of eigentime, which is incompatible with \
+                 this one\n\
+                 help: restore it with that version"
                     .to_owned(),
             )),
             _ => Ok(()),

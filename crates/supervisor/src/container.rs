@@ -349,9 +349,9 @@ fn is_there(container: &Container) -> Error {
 
 fn is_missing(name: &Name) -> Error {
     Error::Timeline(format!(
-        "there is no timeline '{name}' of user {}, which the container is to join\n\
-         help: `eigentime ctl create {name} --joinable` makes it, called by the user who runs the \
-         engine, under the same EIGENTIME_RUNTIME_DIR if that is set",
+        "there is no timeline '{name}' of user {} for the container to join\n\
+         help: create it with `eigentime ctl create {name} --joinable`, as the user who runs the \
+         engine, and with the same EIGENTIME_RUNTIME_DIR if that is set",
         nix::unistd::geteuid()
     ))
 }

@@ -31,27 +31,31 @@ pub enum Error {
     )]
     AnchorTooFar { host: String, virt: String },
     #[error(
-        "the timeline was saved at {saved}, and this host's wall clock is before that: to catch up \
-         would turn the clocks back\nhelp: set the host's clock, or use --policy continue"
+        "the timeline was saved at {saved}, which is later than this host's wall clock: catching \
+         up would turn the clocks back\n\
+         help: set the host's clock, or use --policy continue"
     )]
     SavedLater { saved: String },
     #[error(
-        "to catch up would put the wall clock after 2262-04-11, which the kernel's clocks cannot \
-         show\nhelp: use --policy continue"
+        "catching up would put the wall clock after 2262-04-11, which the kernel's clocks cannot \
+         show\n\
+         help: use --policy continue"
     )]
     CaughtUpTooFar,
     #[error(
-        "--keep-running: the timeline would be traced for life, {0}, and its programs would end with \
-         their tracer\nhelp: leave --keep-running out, or what the reason is"
+        "--keep-running: the timeline would be traced for life, {0}, and its programs would end \
+         with their tracer\n\
+         help: omit --keep-running, or the option that requires tracing"
     )]
     EndsWithTracer(String),
     #[error("{0}")]
     Timeline(String),
     #[error(
-        "cannot join timeline '{timeline}': it is kept by another version of eigentime, whose programs \
-         are prepared in another way, and the program of that version cannot be used here: {reason}\n\
-         help: end the timeline (`eigentime ctl rm {timeline}`; of a pod: replace the pod) and make it \
-         anew"
+        "cannot join timeline '{timeline}': its supervisor is another version of eigentime, which \
+         is incompatible with this one, and the executable of that version cannot be used here: \
+         {reason}\n\
+         help: remove the timeline (`eigentime ctl rm {timeline}`; for a pod, replace the pod) and \
+         create it again"
     )]
     OtherVersion { timeline: String, reason: String },
     #[error(
@@ -72,15 +76,16 @@ pub enum Error {
     )]
     AlreadyTraced { pid: i32, name: String },
     #[error(
-        "this process is in a timeline already: inside one, no container is started, no process \
-         attached to a new timeline, and no other timeline joined or made by name\n\
-         help: start eigentime outside of it, or use `eigentime run` without --timeline, which makes \
-         a timeline inside this one"
+        "this process is already in a timeline, in which eigentime cannot start containers, attach \
+         processes to a new timeline, or join or create another timeline by name\n\
+         help: start eigentime outside of it, or use `eigentime run` without --timeline, which \
+         creates a timeline inside this one"
     )]
     AlreadyInTimeline,
     #[error(
-        "this process is in a timeline already, whose supervisor does not answer: a debugger follows \
-         the process, it was returned to host time, or another version of eigentime made the timeline\n\
+        "this process is already in a timeline, whose supervisor does not answer: a debugger \
+         traces the process, the process was returned to host time, or another version of \
+         eigentime created the timeline\n\
          help: start eigentime outside of the timeline, or without the debugger"
     )]
     NestingUnanswered,
@@ -91,8 +96,9 @@ pub enum Error {
     )]
     TraceForbidden(Errno),
     #[error(
-        "cannot translate the program's calls: another program is told of them by its seccomp filter, \
-         and the kernel allows one to be\nhelp: use --traced"
+        "cannot translate the program's calls: another program already receives seccomp \
+         notifications for it, and the kernel allows only one listener\n\
+         help: use --traced"
     )]
     ListenerTaken,
     #[error(
@@ -105,7 +111,9 @@ pub enum Error {
     )]
     NoProc,
     #[error(
-        "--skip-idle: this kernel does not tell how long threads have run (CONFIG_SCHED_INFO), without which it cannot be proven that they wait\nhelp: use --rate"
+        "--skip-idle: this kernel does not report how long threads have run (CONFIG_SCHED_INFO), \
+         which is needed to prove that they wait\n\
+         help: use --rate"
     )]
     NoSchedulerInfo,
     #[error(
@@ -117,7 +125,8 @@ pub enum Error {
     )]
     NoVdso,
     #[error(
-        "{needed} descriptors must be free to start something in a timeline, and fewer are\n\
+        "starting a program in a timeline needs {needed} free descriptors, and fewer are \
+         available\n\
          help: raise the limit (ulimit -n)"
     )]
     FewDescriptors { needed: usize },

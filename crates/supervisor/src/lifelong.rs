@@ -13,10 +13,10 @@ pub enum Lifelong {
     #[error("since idle time is skipped")]
     SkipsTime,
     /// Signals that ask a program to end its waits have to be known.
-    #[error("since the clocks stand still")]
+    #[error("since the clocks are frozen")]
     Frozen,
     /// Yama lets only ancestors trace a process.
-    #[error("since kernel.yama.ptrace_scope forbids to trace a program again")]
+    #[error("since kernel.yama.ptrace_scope forbids tracing a program again")]
     Yama,
     /// A process has one listener at most.
     #[error("since another process listens to its seccomp filters")]

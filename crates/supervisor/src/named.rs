@@ -225,8 +225,10 @@ pub fn match_version(name: &Name) -> Result<(), Error> {
 
 fn is_missing(name: &Name) -> Error {
     Error::Timeline(format!(
-        "there is no timeline '{name}', which the program is to join: it has ended, or was never made\n\
-         help: `eigentime ctl create {name}` makes it, `eigentime ctl list` lists those that there are"
+        "there is no timeline '{name}' for the program to join: it has ended, or was never \
+         created\n\
+         help: `eigentime ctl create {name}` creates it; `eigentime ctl list` lists the existing \
+         ones"
     ))
 }
 

@@ -74,7 +74,7 @@ impl FromStr for Onward {
                 _ => return Err(REFUSED),
             };
             if clock.replace(course.parse().map_err(|_| REFUSED)?).is_some() {
-                return Err("it says twice what becomes of a clock");
+                return Err("it gives two policies for the same clock");
             }
         }
         let [wall, monotonic] =

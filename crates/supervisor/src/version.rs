@@ -121,7 +121,7 @@ fn open_beside(path: &Path) -> io::Result<File> {
     let found = program.metadata()?;
     match found.is_file() && is_trusted(&found) && is_trusted(&folder.metadata()?) {
         true => Ok(program),
-        false => Err(io::Error::other("others than root and this user may have written it")),
+        false => Err(io::Error::other("users other than root and this one may have written it")),
     }
 }
 

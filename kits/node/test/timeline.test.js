@@ -276,7 +276,7 @@ describe("a timeline", { concurrency: 4 }, () => {
           message: /^(rate|offset|date): .* is no number/,
         });
       await timeline.freeze();
-      await refuses(timeline.wait({ for: "1h", timeout: 1 }), "timeout", /stand still\nhelp: .*thaw/);
+      await refuses(timeline.wait({ for: "1h", timeout: 1 }), "timeout", /are frozen\nhelp: .*thaw/);
     }),
   );
 

@@ -110,7 +110,7 @@ class Clocks(TestCase):
                     self.assertIn(message, error.message)
                     self.assertIn(way_out, error.help or "")
             frozen = self.assert_fails("timeout", timeline.wait, until="2200-01-01", timeout="1ms")
-            self.assertIn("stand still", frozen.message)
+            self.assertIn("are frozen", frozen.message)
             self.assertIn("thaw", frozen.help or "")
 
     def test_one_goes_on_from_what_another_has_saved(self) -> None:

@@ -292,7 +292,7 @@ fn from_a_timeline() -> Outcome {
     let mut command = place.run_private(&["--rate", "2"])?;
     let told = run(command.args(["sh", "-c", script]).arg(workspace::binary()), LIMIT)?;
     told.expect_code(125)?;
-    told.ensure(told.errors.contains("is in a timeline already"), "it does not say why")?;
+    told.ensure(told.errors.contains("is already in a timeline"), "it does not say why")?;
     place.expect_nobody()
 }
 

@@ -155,7 +155,7 @@ fn json() -> Outcome {
     let detached = place.detached(pid)?;
     check(&detached)?;
     ensure!(
-        detached.notes.iter().any(|note| note.contains("supervisor keeps following")),
+        detached.notes.iter().any(|note| note.contains("supervisor keeps tracing")),
         "it does not say that the supervisor stays: {detached:?}"
     );
     partner.finish(7)?;

@@ -26,10 +26,10 @@ const WRONG: [(&[&str], &str); 32] = [
     (&["--policy", "fifo:100"], "priorities from 1 to 99"),
     (&["--records", "0"], "0"),
     (&["--blocks", "0"], "0"),
-    (&["read", "--source", "timerfd"], "nothing is left to be measured"),
+    (&["read", "--source", "timerfd"], "nothing is left to measure"),
     (&["--probe", "/etc/passwd"], "is no program"),
     (&["read", "--metric", "gettimeofday"], "--metric is for calls, which is not measured"),
-    (&["read", "events", "--source", "ticker"], "nothing is left to be measured of read"),
+    (&["read", "events", "--source", "ticker"], "nothing is left to measure of read"),
     (&["--level", "baseline", "--vm-kernel", "x"], "--vm-kernel is for the level vm"),
     (&["--machine", ""], "a machine needs a name"),
     (&["--metric", "nanosleep,nanosleep"], "is named twice"),
@@ -111,7 +111,7 @@ fn without_proc() -> Outcome {
     command.args(["--mount", "sh", "-c", hidden, "sh"]).arg(bench.get_program());
     let ended = run(command.args(bench.get_args()), LIMIT)?;
     ended.expect_code(125)?;
-    ended.ensure(ended.errors.contains("cannot find its own file"), "another reason")
+    ended.ensure(ended.errors.contains("cannot find its own executable"), "another reason")
 }
 
 fn merge_of_nothing() -> Outcome {

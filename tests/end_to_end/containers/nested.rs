@@ -93,7 +93,7 @@ fn joins(engine: &dyn Engine) -> Outcome {
     ended.expect_code(0)?;
     ended.ensure(ended.text("unseen").is_err(), "it joined without a socket")?;
     ended.ensure(ended.text("status")? == "125", "it ended in another way")?;
-    ended.ensure(ended.errors.contains("in a timeline already"), "it does not say why")?;
+    ended.ensure(ended.errors.contains("already in a timeline"), "it does not say why")?;
     ended.ensure(ended.text("joined")? == "2100", "it lives by another time")
 }
 

@@ -158,7 +158,7 @@ fn waits_for_an_instant() -> Outcome {
     place.done(&["freeze", "x"])?;
     let late = caller.call("wait", &json!({ "for": "1d", "timeout": "50ms" }))?["error"].take();
     ensure!(late["code"] == "timeout", "{late}");
-    ensure!(late["message"].as_str().is_some_and(|it| it.contains("stand still")), "{late}");
+    ensure!(late["message"].as_str().is_some_and(|it| it.contains("are frozen")), "{late}");
     ensure!(late["help"].as_str().is_some_and(|it| it.contains("thaw")), "{late}");
     caller.say(r#"{"id":"leapt","method":"wait","params":{"for":"1d"}}"#)?;
     place.done(&["leap", "x", "2d"])?;

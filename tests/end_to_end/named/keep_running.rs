@@ -387,7 +387,8 @@ fn another_interface() -> Outcome {
     place.make("x", &["--keep-running"])?;
     let supervisor = place.show("x")?.supervisor;
     let answer = ask_directly(&place.sockets().join("x"), r#"{"Adopt":{"interface":0}}"#)?;
-    let said = answer.contains("(interface 0)") && answer.contains("its supervisor goes on");
+    let said =
+        answer.contains("uses interface 0;") && answer.contains("its supervisor keeps running");
     ensure!(said, "it was answered {answer:?}");
     ensure!(place.show("x")?.supervisor == supervisor, "it has another supervisor");
     place.remove("x")
@@ -547,7 +548,7 @@ fn refused() -> Outcome {
         (&["--keep-running"][..], "--timeline <NAME>"),
         (&["--keep-running", "--timeline", "x", "--traced"], "cannot be used with"),
         (&["--keep-running", "--timeline", "x", "--skip-idle"], "cannot be used with"),
-        (&["--keep-running", "--timeline", "x", "--freeze"], "since the clocks stand still"),
+        (&["--keep-running", "--timeline", "x", "--freeze"], "since the clocks are frozen"),
     ] {
         let ended = crate::command::run(place.run_private(options)?.arg("true"), PATIENCE)?;
         ended.expect_code(125)?;

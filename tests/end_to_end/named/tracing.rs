@@ -236,7 +236,10 @@ fn others_listen() -> Outcome {
     finished.ensure(is_traced, "it is not traced")?;
     let refused = join(&["--debuggable"])?;
     refused.expect_code(125)?;
-    refused.ensure(refused.errors.contains("another program is told"), "another reason is told")?;
+    refused.ensure(
+        refused.errors.contains("another program already receives"),
+        "another reason is told",
+    )?;
     place.remove("x")
 }
 

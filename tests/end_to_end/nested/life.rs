@@ -148,7 +148,7 @@ fn traced_for_moments(user: User) -> Outcome {
     let why = |pid| shown.member(pid).and_then(|it| it.traced.as_deref());
     ensure!(why(free.child.id()).is_none(), "{shown:#?}");
     ensure!(why(asked.child.id()) == Some("by --traced"), "{shown:#?}");
-    ensure!(why(frozen.child.id()) == Some("since the clocks stand still"), "{shown:#?}");
+    ensure!(why(frozen.child.id()) == Some("since the clocks are frozen"), "{shown:#?}");
     let end = Instant::now() + PATIENCE;
     while tracer_of(free.child.id()).is_some() {
         ensure!(Instant::now() < end, "it is still traced");

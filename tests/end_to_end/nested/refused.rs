@@ -16,7 +16,7 @@ const REFUSED: [(&[&str], &[&str], &str); 10] = [
     (&["--rate", "0.01"], &["--rate", "0.01"], "at a rate that is not between"),
     (&["--traced", "--rate", "2"], &["--debuggable"], "--debuggable is not possible inside"),
     (&["--offset", "+1d"], &["--debuggable", "--rate", "2"], "--debuggable is not possible inside"),
-    (&["--rate", "2"], &["--timeline", "other"], "is in a timeline already"),
+    (&["--rate", "2"], &["--timeline", "other"], "is already in a timeline"),
     (&["--date", "2038-01-19"], &["--offset", "-4000w"], "the wall clock would be before 1970"),
     (&["--date", "2038-01-19"], &["--monotonic", "-10000w"], "below zero"),
     (&["--rate", "2"], &["--monotonic", "+10000w"], "beyond 146 years"),

@@ -242,7 +242,7 @@ def passes(program):
     content = path.read_bytes()
     path.write_bytes(content + b"more")
     said = command("restore", moving.directory, status=125)
-    ensure(pages[0] in said and "not what was written" in said, said)
+    ensure(pages[0] in said and "does not match its checksum" in said, said)
     path.write_bytes(content)
     moving.restore()
     os.kill(moving.pid, signal.SIGUSR1)
@@ -317,11 +317,11 @@ def refusals(program):
     ensure("version 7" in said, said)
     manifest.write_text(whole[:-20])
     said = command("restore", directory, status=125)
-    ensure("no whole checkpoint" in said, said)
+    ensure("not a complete checkpoint" in said, said)
     at = re.search(r'"moved"\D*', whole).end()
     manifest.write_text(whole[:at] + str(9 - int(whole[at])) + whole[at + 1 :])
     said = command("restore", directory, status=125)
-    ensure("manifest.json is not what was written" in said, said)
+    ensure("manifest.json does not match its checksum" in said, said)
     manifest.write_text(whole)
     said = command("restore", directory, "--slew-rate", "0.5", status=125)
     ensure("--slew-rate" in said, said)
@@ -329,7 +329,7 @@ def refusals(program):
     content = images[0].read_bytes()
     images[0].write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     said = command("restore", directory, status=125)
-    ensure("pages-" in said and "not what was written" in said, said)
+    ensure("pages-" in said and "does not match its checksum" in said, said)
     images[0].unlink()
     said = command("restore", directory, status=125)
     ensure("pages-" in said, said)
@@ -341,7 +341,7 @@ def refusals(program):
     moving.reap()
     moving.restore()
     said = command("restore", directory, "--timeline", "other", status=125)
-    ensure("another process namespace" in said or "bad size" in said, said)
+    ensure("another PID namespace" in said or "bad size" in said, said)
     moving.await_lines(written + 5)
     moving.end()
 
@@ -357,7 +357,7 @@ def refused_timelines(program):
     nested = [EIGENTIME, "run", "--rate", "3", "--", *program]
     outer = Moving("outer", ["/bin/sh", "-c", '"$@" & wait', "sh", *nested], TIMELINE)
     outer.await_lines(3)
-    reasons = {slewed: "have caught up", outer: "another timeline lies on it"}
+    reasons = {slewed: "have caught up", outer: "another timeline runs inside one of its programs"}
     for moving, reason in reasons.items():
         words = ["checkpoint", *moving.subject(), "-o", "refused.checkpoint"]
         said = command(*words, status=125)

@@ -10,18 +10,19 @@ use eigentime_timeline::Rate;
 use eigentime_timeline::text::parse_rate;
 
 pub const CHECKPOINT_NOTES: &str = "\
-CRIU 4.0 or later does it, as root. Either the directory is there as a whole and the processes have
-ended, or they go on as before. Processes that are on no timeline can be written, too: they get one
-when they are restored.
+This requires root and CRIU 4.0 or later. Either the directory is complete and the processes have
+ended, or the processes continue as before. Processes that are on no timeline can be checkpointed,
+too: they get one when they are restored.
 
 Examples:
   eigentime checkpoint shop -o shop.checkpoint
   eigentime checkpoint --pid 4711 -o worker.checkpoint --leave-running";
 
 pub const RESTORE_NOTES: &str = "\
-Policies: with `continue`, a clock goes on from where it stood; with `catch-up`, as if it had run on
-meanwhile: what came due happens at once, in order; with `slew`, from where it stood, a little faster
-than before until it has caught up. The wall clock and the monotonic clocks can have different ones.
+Policies: with `continue`, a clock resumes from the time of the checkpoint. With `catch-up`, it
+resumes as if it had kept running: timers that expired in between fire at once, in order. With
+`slew`, it resumes from the time of the checkpoint and runs slightly faster until it has caught up.
+The wall clock and the monotonic clocks can have different policies.
 
 Examples:
   eigentime restore shop.checkpoint
@@ -32,23 +33,24 @@ Examples:
 /// Options of `eigentime checkpoint`.
 #[derive(Debug, Args)]
 pub struct CheckpointOptions {
-    /// The timeline, all of whose members are written. Of a container, the command of its engine is told
+    /// The timeline to checkpoint, with all its members. For a container, the command of its engine
+    /// is printed instead
     #[arg(value_name = "NAME", required_unless_present_any = ["pid", "complete", "hold"], conflicts_with = "pid")]
     pub name: Option<Name>,
 
-    /// A process, which is written with its descendants
+    /// The process to checkpoint, with its descendants
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
 
-    /// The directory, which must not exist
+    /// The directory to create; it must not exist
     #[arg(short, long, value_name = "DIR", required_unless_present_any = ["complete", "hold"])]
     pub output: Option<PathBuf>,
 
-    /// Let the processes go on afterwards
+    /// Leave the processes running afterwards
     #[arg(long)]
     pub leave_running: bool,
 
-    /// Write their memory before they are stopped, so that they are stopped for a shorter time
+    /// Write their memory before stopping them, to stop them for a shorter time
     #[arg(long)]
     pub pre_dump: bool,
 
@@ -75,7 +77,7 @@ pub struct SnapshotOptions {
     /// The timeline
     pub name: Option<Name>,
 
-    /// The directory, which must not exist
+    /// The directory to create; it must not exist
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
 
@@ -91,23 +93,24 @@ pub struct RestoreOptions {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 
-    /// How the clocks go on: continue, catch-up, slew, or wall=POLICY,monotonic=POLICY
+    /// How the clocks resume: continue, catch-up, slew, or wall=POLICY,monotonic=POLICY
     #[arg(long, value_name = "POLICY", default_value = "continue")]
     pub policy: Onward,
 
-    /// With `slew`, how much the clocks gain or lose in a second: 0.001 to 0.9 s; without it, 0.1
+    /// With `slew`, how many seconds the clocks gain or lose per second: 0.001 to 0.9 [default:
+    /// 0.1]
     #[arg(long, value_name = "S", value_parser = parse_slew_rate)]
     pub slew_rate: Option<f64>,
 
-    /// At which rate they go on; without it, as before
+    /// The rate at which they resume [default: the rate before]
     #[arg(long, value_name = "R", value_parser = parse_rate)]
     pub rate: Option<Rate>,
 
-    /// Let all clocks stand still until `eigentime ctl thaw`
+    /// Keep all clocks frozen until `eigentime ctl thaw`
     #[arg(long)]
     pub freeze: bool,
 
-    /// The name of the timeline that is made; without it, the one that it had
+    /// The name of the restored timeline [default: its name before]
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<Name>,
 
@@ -121,7 +124,7 @@ pub struct RestoreOptions {
 }
 
 fn parse_slew_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    let rate: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
     match (0.001..=0.9).contains(&rate) {
         true => Ok(rate),
         false => Err("it must be 0.001 to 0.9".to_owned()),
@@ -131,11 +134,11 @@ fn parse_slew_rate(text: &str) -> Result<f64, String> {
 /// How CRIU is called.
 #[derive(Debug, Args)]
 pub struct CriuOptions {
-    /// The command criu, version 4.0 or later; without it, that of EIGENTIME_CRIU or PATH
+    /// The criu executable, version 4.0 or later [default: EIGENTIME_CRIU, or else criu on PATH]
     #[arg(long, value_name = "PATH")]
     pub criu: Option<PathBuf>,
 
-    /// An argument for it, such as --tcp-established
+    /// An additional argument for criu, such as --tcp-established
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub criu_arg: Vec<OsString>,
 }

@@ -116,7 +116,7 @@ pub enum Action {
         #[arg(long, value_name = "DATE", value_parser = parse_date)]
         at: Option<VirtualInstant>,
     },
-    /// Write all members to a directory, for `eigentime restore`, and let them go on
+    /// Checkpoint all members to a directory, for `eigentime restore`, and leave them running
     ///
     /// The same as `eigentime checkpoint NAME --leave-running --pre-dump`.
     Snapshot(SnapshotOptions),
@@ -125,7 +125,7 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
-    /// Allow leaps to a timeline with --skip-idle, and wait until it has made them
+    /// Allow a timeline with --skip-idle to leap, and wait until it has done so
     #[command(group(clap::ArgGroup::new("extent")))]
     Skip(SkipOptions),
     /// Wait for a condition
@@ -136,7 +136,7 @@ pub enum Action {
         /// The timeline
         name: Option<Name>,
     },
-    /// Replace the supervisor of a timeline by one of this command; its programs keep running
+    /// Replace a timeline's supervisor with one of this version; its programs keep running
     Adopt {
         /// The timeline
         name: Option<Name>,
@@ -159,8 +159,8 @@ pub struct CreateOptions {
     #[arg(required_unless_present = "hold")]
     pub name: Option<Name>,
 
-    /// Remove it when standard input ends. Without a NAME, it has one that no other has, and unless it
-    /// is --joinable a runtime directory of its own, in which only those who are told find it
+    /// Remove it at the end of standard input. Without a NAME, it gets a unique one and, unless it
+    /// is --joinable, a private runtime directory, where only those who are given its path find it
     #[arg(long)]
     pub hold: bool,
 
@@ -168,7 +168,7 @@ pub struct CreateOptions {
     #[arg(long)]
     pub traced: bool,
 
-    /// Let its programs go on if its supervisor is killed: another takes its place
+    /// Keep its programs running if its supervisor is killed: another takes over
     #[arg(long, conflicts_with_all = ["skip_idle", "traced"])]
     pub keep_running: bool,
 

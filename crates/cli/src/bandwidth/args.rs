@@ -18,7 +18,7 @@ use crate::values::parse_span;
 /// What help says at its end.
 pub const NOTES: &str = "\
 Both hosts need the same token, in a file or in EIGENTIME_TOKEN; serve makes one if there is none.
-What they say to each other is encrypted (TLS 1.3), by keys that the token gives them. Datagrams go to the same port as TCP.
+Their communication is encrypted (TLS 1.3), with keys derived from the token. Datagrams go to the same port as TCP.
 
 Examples:
   eigentime bandwidth serve --token-file token
@@ -102,8 +102,8 @@ pub struct ServeOptions {
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
 
-    /// A private key of the server's own, as a PEM file; clients need its fingerprint, and nobody who
-    /// only knows the token can pass for the server [default: one that the token gives]
+    /// A private key for the server, as a PEM file. Clients then need its fingerprint, and the
+    /// token alone is not enough to impersonate the server [default: derived from the token]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
@@ -119,7 +119,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub max_time: Option<Duration>,
 
-    /// End after so many sessions
+    /// Exit after this many sessions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sessions: Option<u32>,
 
@@ -156,14 +156,14 @@ impl From<DirectionName> for Direction {
 /// How it is found.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum MethodName {
-    /// What has done best: regression
+    /// The method with the best results so far: regression
     Auto,
-    /// A line through what trains of several rates have met
+    /// A regression line through the results of trains at several rates
     Regression,
-    /// A reconstruction of Kite2: instant estimates again and again, as a reference; its interval is how
-    /// they repeat
+    /// A reconstruction of Kite2, for reference: repeated instant estimates; its interval is their
+    /// repeatability
     Kite,
-    /// The published one, as a reference; its interval is how it repeats
+    /// The published method, for reference; its interval is its repeatability
     Yaz,
 }
 
@@ -188,7 +188,7 @@ pub struct MeasureOptions {
     #[command(flatten)]
     pub token: TokenOptions,
 
-    /// The port that datagrams go to, if something in between has given them another
+    /// The port for datagrams, if something in between maps them to another one
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,
 

@@ -168,7 +168,7 @@ fn one(
 
 fn server(options: &MeasureOptions) -> Result<Server, String> {
     let (host, port) = address(&options.host)?;
-    let missing = "both hosts have to know a token: give it with --token-file FILE or in \
+    let missing = "both hosts need the same token: give it with --token-file FILE or in \
                    EIGENTIME_TOKEN (eigentime bandwidth serve makes one if it has none)";
     Ok(Server {
         host,
@@ -181,7 +181,12 @@ fn server(options: &MeasureOptions) -> Result<Server, String> {
 
 /// Parses a host with or without its port. An IPv6 address needs brackets only with a port.
 fn address(text: &str) -> Result<(String, u16), String> {
-    let wrong = || format!("'{text}' is no host: write name, name:port, address or [address]:port");
+    let wrong = || {
+        format!(
+            "'{text}' is not a host: write name, name:port, address or \
+             [address]:port"
+        )
+    };
     // The interface of a link-local address follows it: fe80::1%eth0.
     let number = text.split('%').next().unwrap_or_default();
     if number.parse::<std::net::Ipv6Addr>().is_ok() {

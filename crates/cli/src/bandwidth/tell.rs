@@ -49,9 +49,9 @@ fn words(limit: Limit) -> &'static str {
         Limit::Sender => "the sending host, not the path, is the limit",
         Limit::Receiver => "the receiving host drops packets: it, not the path, is the limit",
         Limit::Allowed => "no higher rate was allowed",
-        Limit::Disturbed => "too many trains were spoiled by what else the hosts do",
-        Limit::Time => "the time was over before more was known",
-        Limit::Bytes => "as many bytes as were allowed were sent before more was known",
+        Limit::Disturbed => "too many trains were spoiled by other activity on the hosts",
+        Limit::Time => "the time limit was reached before more was known",
+        Limit::Bytes => "the byte limit was reached before more was known",
         Limit::Unsteady => "the path changes too much from train to train",
         Limit::Silent => "nothing comes through",
     }

@@ -34,7 +34,7 @@ Examples:
   eigentime bench read sleep --level baseline --level 'web=command:ssh web' --out web
   eigentime bench sleep --method nanosleep --interval 100us --slack 1,50000 --load idle,cpu
   eigentime bench events --source ticker,bpf_timer --interval 50us,100us --count 4500
-  eigentime bench --out results              # the same command goes on where it was interrupted
+  eigentime bench --out results              # the same command resumes it after an interruption
   eigentime bench merge monday tuesday --out both
 
 The preset's levels and loads apply unless --level and --load name others; those of the preset that
@@ -260,7 +260,7 @@ pub enum Kind {
     Read,
     /// How late sleeps end
     Sleep,
-    /// How even the events of timers are
+    /// The regularity of timer events
     Events,
     /// Whether clocks go backwards
     Warp,

@@ -47,7 +47,10 @@ fn measure(options: &MeasureOptions) -> Result<i32, String> {
     let plan = plan(options, &levels)?;
     sense::check(options, &levels, &plan)?;
     let eigentime = env::current_exe().map_err(|cause| {
-        format!("cannot find its own file: {cause}\nhelp: it is found by /proc: mount it there")
+        format!(
+            "cannot find its own executable: {cause}\n\
+             help: mount /proc, through which it is found"
+        )
     })?;
     let probe = probe(options, &eigentime)?;
     let by = By::here(options.machine.as_deref(), &probe)
@@ -62,7 +65,10 @@ fn measure(options: &MeasureOptions) -> Result<i32, String> {
     };
     let folder =
         Folder::open(&out, plan, by, options.seed).map_err(|refused| match options.out {
-            None => format!("{refused}\nhelp: name a folder where this user may write by --out"),
+            None => format!(
+                "{refused}\n\
+                 help: use --out to name a folder that this user may write to"
+            ),
             Some(_) => refused.to_string(),
         })?;
     if folder.journal.is_none() {
@@ -107,8 +113,8 @@ fn complete_without(options: &MeasureOptions, folder: &Folder) -> Option<String>
     })?;
     let out = folder.path().display();
     Some(format!(
-        "{out} is complete without level {level}, which could not be had: {why}\n\
-         help: measure {level} into another folder, and put both together by `eigentime bench merge`"
+        "{out} is complete without level {level}, which was not available: {why}\n\
+         help: measure {level} into another folder, and merge both with `eigentime bench merge`"
     ))
 }
 
@@ -141,7 +147,7 @@ fn plan(options: &MeasureOptions, levels: &[Asked]) -> Result<Plan, String> {
     let loads: Vec<_> = loads.into_iter().map(under).collect();
     if loads.iter().all(|load| load.measurements.is_empty()) {
         return Err(
-            "nothing is left to be measured: what was named belongs to other measurements".into()
+            "nothing is left to measure: the names given belong to other measurements".into()
         );
     }
     Ok(Plan {
@@ -185,7 +191,10 @@ fn probe(options: &MeasureOptions, own: &Path) -> Result<PathBuf, String> {
     let found =
         Some(beside).filter(|file| program::is_program(file)).or_else(|| program::find(PROBE));
     absolute(&found.ok_or_else(|| {
-        format!("{PROBE} is neither beside this program nor on PATH\nhelp: install it there, or name it by --probe")
+        format!(
+            "{PROBE} is neither beside this program nor on PATH\n\
+             help: install it there, or name it with --probe"
+        )
     })?)
 }
 
@@ -211,7 +220,7 @@ fn stop_by_signals() -> io::Result<Stop> {
                 std::process::exit(128 + signal);
             }
             asked.ask();
-            eprintln!("eigentime: stopping; once more: at once");
+            eprintln!("eigentime: stopping; interrupt again to stop at once");
         }
     });
     Ok(stop)
@@ -239,12 +248,12 @@ fn end(options: &MeasureOptions, folder: &Folder) -> Result<i32, String> {
     match run.state {
         State::Complete => eprintln!("results: {path}"),
         State::Interrupted | State::Running => {
-            eprintln!("interrupted: {done}; the same command with --out {path} goes on");
+            eprintln!("interrupted: {done}; run the same command with --out {path} to resume");
             return Ok(INTERRUPTED);
         }
         State::Incomplete => {
             eprintln!("incomplete: {}", left(run));
-            eprintln!("help: the same command with --out {path} tries that again");
+            eprintln!("help: run the same command with --out {path} to retry");
         }
     }
     Ok(if is_all(options, run) { 0 } else { NOT_ALL })

@@ -19,7 +19,7 @@ pub fn check(options: &MeasureOptions, levels: &[Asked], plan: &Plan) -> Result<
     if let Some(kind) = options.kinds.iter().find(|kind| !all().any(|it| it.kind() == kind.name()))
     {
         return Err(format!(
-            "nothing is left to be measured of {}: what was named belongs to other measurements",
+            "nothing is left to measure of {}: the names given belong to other measurements",
             kind.name()
         ));
     }

@@ -214,7 +214,7 @@ fn read<'de, D: Deserializer<'de>, T, P: fmt::Display>(
     match Written::deserialize(from)? {
         Written::Text(written) => read_text(&written, text),
         Written::Number(written) => written.as_i64().map(nanoseconds).ok_or_else(|| {
-            D::Error::custom(format!("{written} is no 64-bit integer, in nanoseconds"))
+            D::Error::custom(format!("{written} is not a 64-bit integer, in nanoseconds"))
         }),
     }
 }

@@ -66,8 +66,8 @@ impl Supervisor {
         })?;
         let stopped = begin.elapsed();
         let notes = self.step_back(pid).into_iter().chain([
-            "the supervisor keeps following it until it ends, since a seccomp filter cannot be removed: \
-             no debugger can follow it, and it ends with the supervisor"
+            "the supervisor keeps tracing it until it ends, since a seccomp filter cannot be \
+             removed: no debugger can attach to it, and it ends with the supervisor"
                 .to_owned(),
         ]);
         Ok(Attached::new(pid, threads.len(), stopped, notes.collect()))

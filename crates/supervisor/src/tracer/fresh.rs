@@ -12,7 +12,7 @@ pub enum Refusal {
     ThirtyTwoBits,
     #[error("it may be executed but not read by this user, so it cannot be prepared")]
     Unreadable,
-    #[error("the kernel gave it no vDSO to read the clocks by")]
+    #[error("it has no vDSO to read the clocks with")]
     NoVdso,
     #[error("{0}: {error}{help}", error = reason_of(*.1), help = help_with(*.1))]
     Step(&'static str, Errno),

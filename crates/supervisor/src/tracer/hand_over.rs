@@ -128,7 +128,7 @@ impl Supervisor {
             );
         }
         let reasons = [
-            (!self.timelines.is_one(), "another timeline lies on it, inside one of its programs"),
+            (!self.timelines.is_one(), "another timeline runs inside one of its programs"),
             (self.is_slewing(), "its clocks run at another rate until they have caught up"),
             (
                 self.notified.is_none() && self.has_detached(),
@@ -138,8 +138,9 @@ impl Supervisor {
         match reasons.into_iter().find(|(holds, _)| *holds) {
             None => Ok(()),
             Some((_, reason)) => Err(format!(
-                "{reason}, and cannot be written by CRIU meanwhile\nhelp: `eigentime ctl save` keeps its \
-                 clocks, and `eigentime run --continue` lets programs go on by them"
+                "{reason}, and CRIU cannot checkpoint it meanwhile\n\
+                 help: `eigentime ctl save` saves its clocks, and `eigentime run --continue` \
+                 starts programs on them"
             )),
         }
     }
@@ -148,17 +149,17 @@ impl Supervisor {
         if self.journal.is_none() {
             return Err(
                 "it was made without --keep-running: its programs end with its supervisor\n\
-                        help: make timelines that are to outlive an upgrade with `eigentime run \
-                        --timeline NAME --keep-running`"
+                 help: create timelines that must survive an upgrade with `eigentime run \
+                 --timeline NAME --keep-running`"
                     .to_owned(),
             );
         }
         let own = region::interface();
         if interface != own {
             return Err(format!(
-                "its programs are prepared in another way (interface {own}) than this version \
-                 of eigentime prepares them (interface {interface}); its supervisor goes on\n\
-                 help: end it when its programs can be started anew (`eigentime ctl rm`)"
+                "its programs use interface {own}, and this version of eigentime uses interface \
+                 {interface}; its supervisor keeps running\n\
+                 help: remove it when its programs can be restarted (`eigentime ctl rm`)"
             ));
         }
         for kind in ["pid", "time", "user"] {
@@ -361,13 +362,15 @@ impl Supervisor {
         self.end_halts(halted);
         let reason = || match unstopped {
             Some(process) => format!(
-                "process {process}, which is traced for life, does not stop within {} s; its supervisor goes on\n\
-                 help: if its container is paused, let it go on first; else try again",
+                "process {process}, which is traced for life, does not stop within {} s; its \
+                 supervisor keeps running\n\
+                 help: if its container is paused, resume it first; otherwise try again",
                 HALT_PATIENCE.as_secs()
             ),
             None => format!(
-                "some of its programs are being started, or are traced for life, for more than {} s; its \
-                 supervisor goes on\nhelp: try again, or see `eigentime ctl show`",
+                "some of its programs have been starting, or traced for life, for more than {} s; \
+                 its supervisor keeps running\n\
+                 help: try again, or see `eigentime ctl show`",
                 PATIENCE.as_secs()
             ),
         };

@@ -47,9 +47,10 @@ impl Supervisor {
         let refusals = [
             (
                 self.journal.is_some(),
-                "no timeline can be made inside one that was made with --keep-running: a supervisor \
-                 that takes its place would not know the inner one\n\
-                 help: make the outer timeline without --keep-running, or start eigentime outside of it",
+                "no timeline can be made inside one that was made with --keep-running: a \
+                 replacement supervisor would not know the inner one\n\
+                 help: make the outer timeline without --keep-running, or start eigentime \
+                 outside of it",
             ),
             (
                 self.idle.is_some(),

@@ -69,17 +69,17 @@ impl Supervisor {
                  is the default where it is shared; its owner can allow it (--settable-by)"
             ),
             (Note::Debugged, _) => format!(
-                "{program} is followed by a debugger: waits and timers that it sets meanwhile are the \
-                 host's, and so are all clocks of what it starts; start programs without the debugger, \
-                 then attach the debugger (gdb -p, strace -p)"
+                "{program} is traced by a debugger: until that ends, its new waits and timers use \
+                 host time, and programs that it starts use the host's clocks; start programs \
+                 without the debugger, then attach the debugger (gdb -p, strace -p)"
             ),
             (Note::NotFollowed, _) => format!(
                 "{program} may not be traced here (sysctl kernel.yama.ptrace_scope): its waits and \
-                 timers are the host's, and so are all clocks of what it starts"
+                 timers use host time, and programs that it starts use the host's clocks"
             ),
             (Note::Frozen, _) => format!(
-                "{program} waits with a timeout, which never passes while all clocks stand still: \
-                 with --freeze=wall only the date stands still, and waits end"
+                "{program} waits with a timeout, which never expires while all clocks are frozen: \
+                 with --freeze=wall only the date is frozen, and waits end"
             ),
             (Note::LostPrivilege, _) => format!(
                 "{program} is a set-user-ID, set-group-ID or privileged file: in a timeline started by \

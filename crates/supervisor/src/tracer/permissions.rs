@@ -60,9 +60,9 @@ impl Permissions {
         match named_by {
             NamedBy::Bundle if !self.consent.joinable => Err(format!(
                 "timeline '{name}' exists already, and containers may not join it\n\
-                 help: its owner allows it by `eigentime ctl set {name} --joinable true`, or where \
-                 it is made: by the annotation io.eigentime.joinable=true of the first container, \
-                 or by `eigentime run --timeline {name} --joinable`"
+                 help: its owner can allow it with `eigentime ctl set {name} --joinable true`, or \
+                 at its creation: with the annotation io.eigentime.joinable=true of the first \
+                 container, or with `eigentime run --timeline {name} --joinable`"
             )),
             NamedBy::Bundle | NamedBy::User => Ok(()),
         }

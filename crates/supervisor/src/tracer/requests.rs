@@ -185,9 +185,9 @@ impl Supervisor {
         let is_member = self.has_member(caller) && self.timeline_of(caller) == Number::OUTERMOST;
         match is_member {
             true => Ok(()),
-            false => Err("the program is in another timeline, and can join no other\n\
-                      help: leave out --timeline to make one inside its own, or start eigentime \
-                      outside of it"
+            false => Err("the program is in another timeline, and cannot join a second one\n\
+                          help: omit --timeline to create one inside its own, or start eigentime \
+                          outside of it"
                 .to_owned()),
         }
     }
@@ -209,8 +209,8 @@ impl Supervisor {
     fn check_keeps_running(&self, asked: bool, starts: &Starts) -> Result<(), String> {
         match (asked, &self.journal, starts) {
             (true, None, _) => Err("it exists already, and was made without --keep-running\n\
-                                    help: use it without this option, or end it (`eigentime ctl rm`) \
-                                    and make it anew"
+                                    help: use it without this option, or remove it (`eigentime ctl \
+                                    rm`) and create it again"
                 .to_owned()),
             (_, Some(_), Starts::Container { .. }) => {
                 Err("it was made with --keep-running, and containers end with their supervisor\n\
@@ -225,8 +225,9 @@ impl Supervisor {
         match interface == region::interface() {
             true => Ok(()),
             false => {
-                Err("it is kept by another version of eigentime, whose programs are prepared in \
-                          another way\nhelp: end it (`eigentime ctl rm`) and make it anew"
+                Err("its supervisor is another version of eigentime, which is incompatible with \
+                     this one\n\
+                     help: remove it (`eigentime ctl rm`) and create it again"
                     .to_owned())
             }
         }
@@ -240,19 +241,22 @@ impl Supervisor {
         lifelong: Option<Lifelong>,
     ) -> Result<Joined, String> {
         if caller.as_raw() <= 0 {
-            return Err("the program is in a process namespace that the timeline's supervisor \
-                        does not see\nhelp: make the timeline outside, and join from there"
+            return Err("the program is in a PID namespace that the timeline's supervisor cannot \
+                        see\n\
+                        help: make the timeline outside, and join from there"
                 .to_owned());
         }
         // A runtime only has to start its programs in it.
         let is_program = matches!(starts, Starts::Program);
         if is_program && !proc::shares_namespace(caller, "time") {
-            return Err("the program is in another time namespace than the timeline's \
-                        supervisor, so their host clocks differ\n\
-                        help: join from that namespace; for a timeline that containers and \
-                        programs of the host are to share, make it first, with \
-                        `eigentime run --timeline NAME … -- true`"
-                .to_owned());
+            return Err(
+                "the program is in another time namespace than the timeline's supervisor, \
+                 so their host clocks differ\n\
+                 help: join from that namespace; to share a timeline between containers and \
+                 programs of the host, create it first, with `eigentime run --timeline NAME \
+                 … -- true`"
+                    .to_owned(),
+            );
         }
         if let Starts::Inside { container, .. } = starts
             && self.container(container).is_none()
@@ -283,8 +287,9 @@ fn same_processes(caller: Pid) -> Result<(), String> {
     match proc::shares_namespace(caller, "pid") {
         true => Ok(()),
         false => Err("its supervisor is in another process namespace, where processes have other \
-                      numbers\nhelp: for a timeline that containers and processes of the host are to \
-                      share, make it first, with `eigentime run --timeline NAME … -- true`"
+                      numbers\n\
+                      help: to share a timeline between containers and processes of the host, \
+                      create it first, with `eigentime run --timeline NAME … -- true`"
             .to_owned()),
     }
 }

@@ -170,7 +170,7 @@ impl Supervisor {
             Err(error) => {
                 let program = proc::program_of(tracee.0);
                 let reason = error.desc();
-                let text = format!("{program} is ended, since it cannot be followed: {reason}");
+                let text = format!("{program} is killed, since it cannot be traced: {reason}");
                 self.say(tracee.0, &text);
                 // If even that fails, it is gone.
                 let _ = tracee.kill();

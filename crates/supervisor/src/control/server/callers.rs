@@ -297,8 +297,9 @@ impl Callers {
             match serde_json::from_value(line) {
                 _ if !is_owner => self.say(number, &Answer::Refused(FOREIGN.to_owned())),
                 Ok(Request::Adopt { .. }) if self.schedule.is_pending() => {
-                    let text = "a change of its clocks is scheduled, which another supervisor would \
-                                not know\nhelp: try again after it";
+                    let text = "a change of its clocks is scheduled, and a new supervisor would \
+                                not know of it\n\
+                                help: try again after the change";
                     self.say(number, &Answer::Refused(text.to_owned()));
                 }
                 Ok(request) => drop(self.ask(Work::Own { caller: number }, pid, request)),

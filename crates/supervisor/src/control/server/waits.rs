@@ -27,8 +27,9 @@ pub const NO_SKIPS: &str = "it was made without --skip-idle\n\
                             help: make it with --skip-idle --skips 0 to allow leaps later";
 
 /// Why waiting for a clock is futile.
-const STANDS_STILL: &str = "the clocks stand still\n\
-                            help: `thaw` lets them run; `leap` moves them even so";
+const STANDS_STILL: &str = "the clocks are frozen\n\
+                            help: `thaw` resumes them; `leap` moves them even while they are \
+                            frozen";
 
 /// A condition that a caller waits for.
 pub struct Wait {
@@ -226,10 +227,10 @@ impl Wait {
     /// Describes what has not happened in time.
     fn describe(&self) -> String {
         let what = match self.condition {
-            Condition::Shows(..) => "its clock has not come so far",
+            Condition::Shows(..) => "its clock has not reached that time",
             Condition::Idle => "it is not idle",
             Condition::Joined(_) => "it has not been joined",
-            Condition::Blocked(_) => "nothing has happened that was waited for",
+            Condition::Blocked(_) => "the condition has not been met",
             Condition::Skipped => "it has not made all leaps that are allowed",
             Condition::Empty => "it is not empty",
             Condition::Ended => "it has not ended",

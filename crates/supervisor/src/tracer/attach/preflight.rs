@@ -39,8 +39,8 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
         None => {}
         Some(tracer) if tracer == Pid::this() => {
             return Err(format!(
-                "process {pid} is followed by this timeline already: it is a member, or was returned \
-                 to host time, after which it cannot be attached again"
+                "this timeline already follows process {pid}: it is a member, or was returned to \
+                 host time and cannot be attached again"
             ));
         }
         Some(tracer) => {
@@ -76,9 +76,10 @@ pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, 
     let is_filtered = has_filter(pid);
     if is_filtered && !force {
         return Err(format!(
-            "process {pid} is in a sandbox (it has a seccomp filter), which may end it for the calls \
-             that attaching takes\nhelp: start it in the timeline instead (eigentime run); where the \
-             filter refuses calls but ends nobody, as in containers, use --force"
+            "process {pid} is in a sandbox (it has a seccomp filter), which may kill it for the \
+             calls that attaching makes\n\
+             help: start it in the timeline instead (eigentime run); if the filter refuses calls \
+             but does not kill, as in containers, use --force"
         ));
     }
     let forbidden = |error: std::io::Error| {
@@ -99,10 +100,11 @@ pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, 
     }
     let maps = maps.map_err(forbidden)?;
     let target = Target::parse(&maps)
-        .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
+        .ok_or_else(|| format!("process {pid} has no vDSO to read the clocks with"))?;
     if mappings(&maps).iter().any(|it| layout.overlaps(&it.range)) {
         return Err(format!(
-            "process {pid} uses the addresses that this timeline's memory has in all its programs\n\
+            "process {pid} already uses the addresses at which this timeline maps its memory in \
+             all programs\n\
              help: attach it to another timeline"
         ));
     }
@@ -122,7 +124,7 @@ pub fn look_at_restored(pid: Pid, layout: Layout, is_prepared: bool) -> Result<T
     }
     let maps = proc::read_whole(pid, "maps").map_err(ended)?;
     let target = Target::parse(&maps)
-        .ok_or_else(|| format!("the kernel gave process {pid} no vDSO to read the clocks by"))?;
+        .ok_or_else(|| format!("process {pid} has no vDSO to read the clocks with"))?;
     match mappings(&maps).iter().any(|it| layout.overlaps(&it.range)) == is_prepared {
         true => {}
         false if is_prepared => return Err(format!("process {pid} has no image")),

@@ -200,8 +200,7 @@ impl Stopped {
             if is_over && let Some(thread) = awaited.first() {
                 // It will stop some day, and then go on untraced.
                 return Err(format!(
-                    "thread {} does not stop: it waits in the kernel for something that cannot be \
-                     interrupted",
+                    "thread {} does not stop: it is in an uninterruptible wait in the kernel",
                     thread.0
                 ));
             }

@@ -598,7 +598,7 @@ impl Supervisor {
                     idle.limit = Some((Clock::Monotonic, VirtualInstant(Nanos::ZERO)));
                     return;
                 }
-                tell(self, "the clocks stand still");
+                tell(self, "the clocks are frozen");
             }
             AtLimit::End => {
                 tell(self, "all programs are sent SIGTERM, and SIGKILL in two seconds");
