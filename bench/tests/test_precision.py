@@ -199,6 +199,18 @@ class Pausing(unittest.TestCase):
             found = self.outcomes(least)
             self.assertEqual((found[cell], found[worst]), (outside, outside))
             self.assertEqual(found[f"{cell}/readings"], pauses.PROCESSES)
+            self.assertEqual(found[f"{worst}/readings"], pauses.PROCESSES)
+            every = f"{pauses.PREFIX}/{bounds.ALL}"
+            self.assertEqual(found[every], outside)
+            cells = [key for key in found if key.endswith(f"/{pauses.OUTSIDE}")]
+            self.assertEqual(found[f"{every}/readings"], len(cells) * pauses.PROCESSES)
+
+    def test_a_cell_of_which_nothing_is_known_is_the_worst(self) -> None:
+        reading = {"least": 0, "most": 71, "bound": 30, "width": 40}
+        outcomes = pauses.outcomes_of("p", {"full": [reading], "empty": []})
+        found = {it.probe: it.value for it in outcomes if isinstance(it, Value)}
+        self.assertEqual((found["p/all"], found["p/all/readings"]), (0.0, 1))
+        self.assertEqual((found["p/worst"], found["p/worst/readings"]), (0.0, 0))
 
     def test_a_process_that_says_nothing_is_a_failure(self) -> None:
         with program("exit 0") as there:
