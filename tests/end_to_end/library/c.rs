@@ -18,6 +18,9 @@ pub fn add(suite: &mut Suite) {
         let name = link.name();
         suite.test(format!("library::c::clock::{name}"), &C.needs_to(link), move || clock(link));
         suite.test(format!("library::c::sleep::{name}"), &C.needs_to(link), move || sleep(link));
+        suite.test(format!("library::c::early::{name}"), &C.needs_to(link), move || {
+            expect_none_early(&on_host(&compile(&program("early.c"), C, link)?)?)
+        });
         suite.test(format!("library::c::ticker::{name}"), &C.needs_to(link), move || ticker(link));
         let test = format!("library::c::interrupted::{name}");
         suite.test(test, &C.needs_to(link), move || interrupted(link));
@@ -98,6 +101,14 @@ fn expect_sleeps(ended: &Finished, sleeps: u64, nanos: u64) -> Outcome {
     ended.ensure(ended.number::<u64>("slept")? >= nanos, "it slept for too short")?;
     let late: u64 = ended.number::<u64>("woken_late")? + ended.number::<u64>("preempted")?;
     ended.ensure(late <= sleeps, "more late sleeps than there were")
+}
+
+/// None of some thousands of short sleeps of each kind, by the kernel's own clock.
+pub fn expect_none_early(ended: &Finished) -> Outcome {
+    ended.ensure(ended.number::<u64>("rounds")? >= 1000, "too few rounds")?;
+    ["relative", "absolute", "timed"].iter().try_for_each(|sleeps| {
+        ended.ensure(ended.number::<u64>(sleeps)? == 0, format_args!("{sleeps} ones ended early"))
+    })
 }
 
 /// Three sleeps of twenty seconds each, which pass in sixty milliseconds.

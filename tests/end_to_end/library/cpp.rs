@@ -2,7 +2,7 @@
 
 use crate::suite::{Outcome, Suite};
 
-use super::c::expect_errors;
+use super::c::{expect_errors, expect_none_early};
 use super::compile::{LINKS, Language, Link, compile, example, program};
 use super::{expect_virtual_date, host_now, in_timeline, on_host};
 
@@ -17,6 +17,9 @@ pub fn add(suite: &mut Suite) {
         });
         suite.test(format!("library::cpp::ticker::{name}"), &CPP.needs_to(link), move || {
             ticker(link)
+        });
+        suite.test(format!("library::cpp::early::{name}"), &CPP.needs_to(link), move || {
+            expect_none_early(&on_host(&compile(&program("early.cpp"), CPP, link)?)?)
         });
         suite.test(format!("library::cpp::lengths::{name}"), &CPP.needs_to(link), move || {
             lengths(link)
