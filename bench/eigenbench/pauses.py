@@ -12,6 +12,7 @@ from eigenbench.bounds import ALL, BOUND_LEVEL, READINGS, beside, judged
 from eigenbench.columns import Beside, Column
 from eigenbench.guest import Guest, guest
 from eigenbench.levels import Level
+from eigenbench.long_sleeps import FIRST, NOTE, LongSleep, begun
 from eigenbench.precision import Failed, Program, Record, parsed
 from eigenbench.processes import Deadline, child
 from eigenbench.samples import COUNT, PERCENT, Probe
@@ -115,14 +116,16 @@ class Pauses:
 
     program: Program
     quick: bool
+    # Beside them, who sleeps for some minutes.
+    sleeps: tuple[LongSleep, ...] = ()
     name: str = "clock-bounds"
     title: str = "Readings outside the error bound that they state, after a pause"
     note: str = (
         f"{HOW}; *upkeep* has a thread that keeps the clock in order, and *stopped* ones "
-        "are stopped by a signal until the pause is over. All processes pause at once."
+        f"are stopped by a signal until the pause is over. All processes pause at once. {NOTE}"
     )
     levels: tuple[str, ...] = (BOUND_LEVEL,)
-    columns: tuple[Column, ...] = COLUMNS
+    columns: tuple[Column, ...] = (*COLUMNS, Beside("first, µs", FIRST, scale=1e3))
     efforts: Efforts = Efforts(  # noqa: RUF009
         Effort(1, max(PAUSES_S) + START_S), Effort(1, 30)
     )
@@ -138,16 +141,20 @@ class Pauses:
     @property
     def probes(self) -> tuple[Probe, ...]:
         """One for each cell, and one for the worst."""
-        return _probes(PREFIX, [(cell.key, cell.title) for cell in self.cells])
+        cells = _probes(PREFIX, [(cell.key, cell.title) for cell in self.cells])
+        return (*cells, *(probe for sleep in self.sleeps for probe in sleep.probes))
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
         """All cells at once."""
-        try:
-            yield from outcomes_of(PREFIX, self._readings(deadline))
-        except Failed as failed:
-            yield from (Failure(probe, str(failed)) for probe in wanted)
+        with begun(self.sleeps) as sleeping:
+            try:
+                yield from outcomes_of(PREFIX, self._readings(deadline))
+            except Failed as failed:
+                yield from (Failure(probe, str(failed)) for probe in wanted)
+                return
+            yield from sleeping.outcomes(deadline)
 
     def _readings(self, deadline: Deadline) -> dict[str, list[Record]]:
         found: dict[str, list[Record]] = {cell.key: [] for cell in self.cells}
