@@ -18,9 +18,6 @@ pub fn add(suite: &mut Suite) {
         let name = link.name();
         suite.test(format!("library::c::clock::{name}"), &C.needs_to(link), move || clock(link));
         suite.test(format!("library::c::sleep::{name}"), &C.needs_to(link), move || sleep(link));
-        suite.test(format!("library::c::early::{name}"), &C.needs_to(link), move || {
-            expect_none_early(&on_host(&compile(&program("early.c"), C, link)?)?)
-        });
         suite.test(format!("library::c::ticker::{name}"), &C.needs_to(link), move || ticker(link));
         let test = format!("library::c::interrupted::{name}");
         suite.test(test, &C.needs_to(link), move || interrupted(link));
@@ -33,6 +30,9 @@ pub fn add(suite: &mut Suite) {
         let test = format!("library::c::sleep::in_timeline::{name}");
         suite.test(test, &C.needs_to(link), move || sleep_in_timeline(link));
     }
+    suite.test("library::c::sleep::none_early", &C.needs(), || {
+        expect_none_early(&on_host(&compile(&program("early.c"), C, Link::Shared)?)?)
+    });
     suite.test("library::c::ticker::in_timeline", &C.needs(), ticker_in_timeline);
     suite.test("library::c::clock::frozen", &C.needs(), frozen);
     suite.test("library::c::forked", &C.needs(), forked);

@@ -18,14 +18,14 @@ pub fn add(suite: &mut Suite) {
         suite.test(format!("library::cpp::ticker::{name}"), &CPP.needs_to(link), move || {
             ticker(link)
         });
-        suite.test(format!("library::cpp::early::{name}"), &CPP.needs_to(link), move || {
-            expect_none_early(&on_host(&compile(&program("early.cpp"), CPP, link)?)?)
-        });
         suite.test(format!("library::cpp::lengths::{name}"), &CPP.needs_to(link), move || {
             lengths(link)
         });
     }
     suite.test("library::cpp::chrono::in_timeline", &CPP.needs(), chrono_in_timeline);
+    suite.test("library::cpp::none_early", &CPP.needs(), || {
+        expect_none_early(&on_host(&compile(&program("early.cpp"), CPP, Link::Shared)?)?)
+    });
 }
 
 /// What the example waits by each clock, in nanoseconds.

@@ -68,7 +68,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("library::preload::same::under_a_filter", &needs, under_a_filter);
     suite.test("library::preload::clocks_agree", &needs, clocks_agree);
     suite.test("library::preload::waits_end_on_time", &needs, waits_end_on_time);
-    suite.test("library::preload::none_ends_early", &needs, none_ends_early);
+    suite.test("library::preload::none_early", &needs, none_early);
     suite.test("library::preload::waits_are_idle", &needs, waits_are_idle);
     suite.test("library::preload::report", &needs, report);
     suite.test("library::preload::settings", &needs, settings);
@@ -174,7 +174,7 @@ fn waits_end_on_time() -> Outcome {
 }
 
 /// None of thousands of short ones, by the kernel's own clock.
-fn none_ends_early() -> Outcome {
+fn none_early() -> Outcome {
     let [_, mut with] = program("early")?;
     let ended = run(&mut with, LIMIT)?;
     ended.expect_code(0)?;

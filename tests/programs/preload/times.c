@@ -63,7 +63,7 @@ void misses(void)
  * counts in milliseconds. */
 void early(void)
 {
-	enum { ROUNDS = 2000, SHORTEST_US = 10, LENGTHS = 7 };
+	enum { ROUNDS = 1500, SHORTEST_US = 10, LENGTHS = 7 };
 	for (int i = 0; i < wait_count; i++) {
 		if (strncmp(waits[i].name, "poll", strlen("poll")) == 0)
 			continue;
