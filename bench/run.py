@@ -31,6 +31,7 @@ from eigenbench.events import Events, event_levels
 from eigenbench.ground import Ground, ground
 from eigenbench.idle import idle_levels, idle_suites
 from eigenbench.levels import CONTAINER, all_levels, verified
+from eigenbench.long_sleeps import long_sleeps
 from eigenbench.measuring import Loops, Wakes, Warps, measuring_levels
 from eigenbench.named import named_suites
 from eigenbench.pauses import Disturbances, Pauses
@@ -222,7 +223,7 @@ def measure(
         Reads(precise),
         Rates(precise, arguments.quick),
         Bounds(precise, arguments.quick),
-        Pauses(precise, arguments.quick),
+        Pauses(precise, arguments.quick, long_sleeps(precise, arguments.quick)),
         Disturbances(precise, arguments.quick),
         Sleeps(precise, arguments.quick),
         Events(precise, arguments.quick),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eigenbench.columns import Column
+from eigenbench.columns import Column, Mean
 from eigenbench.levels import Level
 from eigenbench.paths import (
     ADDRESS,
@@ -37,11 +37,13 @@ KITE = f"{BANDWIDTH}/kite"
 YAZ = f"{BANDWIDTH}/yaz"
 
 # What is kept of each estimate: how far it is off, of what was available and of the capacity,
-# whether it has no number, and what it cost.
-OFF, ERROR, NONE, TIME, SENT, SHARE = "off", "error", "none", "time", "sent", "share"
+# whether its interval has the truth, whether it has no number, and what it cost.
+OFF, ERROR, WITHIN, NONE = "off", "error", "within", "none"
+TIME, SENT, SHARE = "time", "sent", "share"
 KEPT = (
     (OFF, "off by, of what was available", PERCENT),
     (ERROR, "error, of the capacity", PERCENT),
+    (WITHIN, "within its interval", PERCENT),
     (NONE, "without a number", PERCENT),
     (TIME, "time", SECONDS),
     (SENT, "sent", MEGABYTES),
@@ -86,9 +88,10 @@ class Estimates:
         "Between two network namespaces. Cross traffic is Poisson, of packets of 1500 bytes, by "
         "`eigentime-path`; or by iperf3, through the kernel's tbf. Packets of probes have 1500 "
         "bytes, at 10 G 9000. The truth is the capacity without the cross traffic that came "
-        "while the command ran."
+        "while the command ran. *Within its interval* is 100 for an estimate whose interval has "
+        "the truth, and 0 for another: the mean is how often it has."
     )
-    columns: tuple[Column, ...] = ()
+    columns: tuple[Column, ...] = (Mean(),)
     levels: tuple[str, ...] = (PRECISE, SYSTEM)
     efforts: Efforts = Efforts(Effort(50, 6600), Effort(2, 160))  # noqa: RUF009
 
@@ -198,6 +201,7 @@ def figures(
         NONE: 0.0,
         OFF: 100 * abs(error) / available,
         ERROR: 100 * error / capacity,
+        WITHIN: 100.0 * (found["low"] <= available <= found["high"]),
     }
 
 

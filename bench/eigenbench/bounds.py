@@ -33,6 +33,8 @@ BOUND_LEVEL = f"{BOUND}/eigentime"
 BOUND_ROWS = (("eigentime", "eigentime, stated bound", "Clock::read_ordered()"),)
 BOUND_SECONDS = 5.0
 ALL = "all"
+# Behind the key of a share: of how many readings it is one.
+READINGS = "/readings"
 # What a program takes for its start, and to be scheduled under load.
 START_S = 6.0
 
@@ -150,7 +152,7 @@ class Bounds:
         Beside("bound, p99", "/bound99"),
         Beside("worst", "/bound100", highest=True),
         Beside("bracket, ns", "/bracket"),
-        Beside("readings", "/readings"),
+        Beside("readings", READINGS),
     )
     efforts: Efforts = Efforts(Effort(3, 55), Effort(1, 12))  # noqa: RUF009
 
@@ -206,9 +208,10 @@ class Bounds:
 def beside(row: Probe) -> Iterator[Probe]:
     """What is shown beside the readings outside."""
     units = {"unsure": PERCENT, "bound": NANOSECONDS, "bound99": NANOSECONDS}
-    units |= {"bound100": NANOSECONDS, "bracket": NANOSECONDS, "readings": COUNT}
+    units |= {"bound100": NANOSECONDS, "bracket": NANOSECONDS}
     for key, unit in units.items():
         yield Probe(f"{row.key}/{key}", row.title, unit, row=False)
+    yield Probe(f"{row.key}{READINGS}", row.title, COUNT, row=False)
 
 
 def _command(gaps: Gaps, seed: int) -> list[str]:
@@ -233,7 +236,7 @@ def judged(probe: str, readings: Sequence[Record]) -> Iterator[Outcome]:
         yield Value(f"{probe}/bound99", percentile(bounds, 99) or 0.0)
         yield Value(f"{probe}/bound100", max(bounds))
     yield Value(f"{probe}/bracket", median(reading["width"] for reading in readings))
-    yield Value(f"{probe}/readings", len(readings))
+    yield Value(f"{probe}{READINGS}", len(readings))
 
 
 def _within(reading: Record, distance: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Protocol
 
 from eigenbench import levels
@@ -72,6 +73,18 @@ class Beside:
         if summary is None:
             return NOTHING
         return shown((summary.high if self.highest else summary.median) / self.scale)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean, which of what is 0 or 100 % says how often it is so."""
+
+    heading: str = "mean"
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """The mean of all values."""
+        values = samples.of(probe.key, level).values()
+        return shown(fmean(values) / probe.unit.scale) if values else NOTHING
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import product
 
-from eigenbench.bounds import BOUND_LEVEL, beside, judged
+from eigenbench.bounds import ALL, BOUND_LEVEL, READINGS, beside, judged
 from eigenbench.columns import Beside, Column
 from eigenbench.guest import Guest, guest
 from eigenbench.levels import Level
+from eigenbench.long_sleeps import FIRST, NOTE, LongSleep, begun
 from eigenbench.precision import Failed, Program, Record, parsed
 from eigenbench.processes import Deadline, child
-from eigenbench.samples import PERCENT, Probe
+from eigenbench.samples import COUNT, PERCENT, Probe
+from eigenbench.stats import share_interval
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 PREFIX = "pause"
 GUEST = "disturbed pause"
-# Of a cell, and of the worst cell, which the target is for.
+# Of a cell, and of the one that is the worst, or of which the least is known.
 OUTSIDE = "outside"
 WORST = "worst"
 QUICK_PAUSES_S = (0.001, 1.0)
@@ -40,7 +42,7 @@ COLUMNS: tuple[Column, ...] = (
     Beside("bound, ns", "/bound"),
     Beside("worst bound, ns", "/bound100", highest=True),
     Beside("bracket, ns", "/bracket"),
-    Beside("readings", "/readings"),
+    Beside("readings", READINGS),
 )
 HOW = (
     "A process reads the clock 21 times after its pause: *fresh* if it has read it "
@@ -77,23 +79,35 @@ class Cell:
 
 
 def _probes(prefix: str, cells: Sequence[tuple[str, str]]) -> tuple[Probe, ...]:
-    worst = f"outside, the worst {prefix}"
-    rows = [Probe(f"{prefix}/{WORST}", worst, PERCENT)]
-    for key, title in cells:
-        row = Probe(f"{prefix}/{key}/{OUTSIDE}", f"outside, {title}", PERCENT)
+    title = f"outside, the worst {prefix}"
+    worst = Probe(f"{prefix}/{WORST}", title, PERCENT)
+    rows = [worst, Probe(f"{worst.key}{READINGS}", title, COUNT, row=False)]
+    every = Probe(f"{prefix}/{ALL}", f"outside, every {prefix}", PERCENT)
+    named = [(f"{prefix}/{key}/{OUTSIDE}", f"outside, {title}") for key, title in cells]
+    for row in (every, *(Probe(key, title, PERCENT) for key, title in named)):
         rows += [row, *beside(row)]
     return tuple(rows)
 
 
-def _outcomes(prefix: str, cells: dict[str, list[Record]]) -> Iterator[Outcome]:
-    worst = 0.0
+def outcomes_of(prefix: str, cells: dict[str, list[Record]]) -> Iterator[Outcome]:
+    """What all cells come to, each of them, and the worst."""
+    everything = [reading for readings in cells.values() for reading in readings]
+    yield from judged(f"{prefix}/{ALL}", everything)
+    shares = []
     for key, readings in cells.items():
         probe = f"{prefix}/{key}/{OUTSIDE}"
-        for outcome in judged(probe, readings):
-            yield outcome
-            if outcome.probe == probe and isinstance(outcome, Value):
-                worst = max(worst, outcome.value)
-    yield Value(f"{prefix}/{WORST}", worst)
+        outcomes = list(judged(probe, readings))
+        yield from outcomes
+        values = {it.probe: it.value for it in outcomes if isinstance(it, Value)}
+        shares.append((values.get(probe, 0.0), len(readings)))
+    share, number = max(shares, key=_at_worst)
+    yield Value(f"{prefix}/{WORST}", share)
+    yield Value(f"{prefix}/{WORST}{READINGS}", number)
+
+
+def _at_worst(cell: tuple[float, int]) -> float:
+    share, number = cell
+    return share_interval(round(share / 100 * number), number)[1]
 
 
 @dataclass(frozen=True)
@@ -102,14 +116,16 @@ class Pauses:
 
     program: Program
     quick: bool
+    # Beside them, who sleeps for some minutes.
+    sleeps: tuple[LongSleep, ...] = ()
     name: str = "clock-bounds"
     title: str = "Readings outside the error bound that they state, after a pause"
     note: str = (
         f"{HOW}; *upkeep* has a thread that keeps the clock in order, and *stopped* ones "
-        "are stopped by a signal until the pause is over. All processes pause at once."
+        f"are stopped by a signal until the pause is over. All processes pause at once. {NOTE}"
     )
     levels: tuple[str, ...] = (BOUND_LEVEL,)
-    columns: tuple[Column, ...] = COLUMNS
+    columns: tuple[Column, ...] = (*COLUMNS, Beside("first, µs", FIRST, scale=1e3))
     efforts: Efforts = Efforts(  # noqa: RUF009
         Effort(1, max(PAUSES_S) + START_S), Effort(1, 30)
     )
@@ -125,16 +141,20 @@ class Pauses:
     @property
     def probes(self) -> tuple[Probe, ...]:
         """One for each cell, and one for the worst."""
-        return _probes(PREFIX, [(cell.key, cell.title) for cell in self.cells])
+        cells = _probes(PREFIX, [(cell.key, cell.title) for cell in self.cells])
+        return (*cells, *(probe for sleep in self.sleeps for probe in sleep.probes))
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
         """All cells at once."""
-        try:
-            yield from _outcomes(PREFIX, self._readings(deadline))
-        except Failed as failed:
-            yield from (Failure(probe, str(failed)) for probe in wanted)
+        with begun(self.sleeps) as sleeping:
+            try:
+                yield from outcomes_of(PREFIX, self._readings(deadline))
+            except Failed as failed:
+                yield from (Failure(probe, str(failed)) for probe in wanted)
+                return
+            yield from sleeping.outcomes(deadline)
 
     def _readings(self, deadline: Deadline) -> dict[str, list[Record]]:
         found: dict[str, list[Record]] = {cell.key: [] for cell in self.cells}
@@ -285,7 +305,7 @@ class Disturbances:
                 self._accelerators.append(machine.accelerator)
                 for disturbance in DISTURBANCES:
                     found |= self._disturbed(machine, disturbance, deadline)
-            yield from _outcomes(GUEST, found)
+            yield from outcomes_of(GUEST, found)
         except Failed as failed:
             yield from (Failure(probe, str(failed)) for probe in wanted)
 

@@ -8,7 +8,7 @@ machine) then falls out of it.
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist, fmean, median, stdev
 
 from eigenbench.samples import Turn
@@ -139,6 +139,50 @@ def bootstrap(
     reach = _t_975(count - 1) * sqrt(count / (count - 1))
     outside = int(NormalDist().cdf(-reach) * DRAWS)
     return found[outside], found[-1 - outside]
+
+
+# Beyond each end of a 95 % interval.
+TAIL = 0.025
+# As many halvings leave nothing of the digits that a float has after the point.
+HALVINGS = 60
+
+
+def share_interval(hits: int, of: int) -> tuple[float, float]:
+    """The exact 95 % interval of the share that hits have (Clopper and Pearson, 1934).
+
+    It takes each for independent of all others. Of none, nothing is known: 0 to 1.
+    """
+    return 1 - _highest(of - hits, of), _highest(hits, of)
+
+
+def _highest(hits: int, of: int) -> float:
+    """The share at which so few hits are as rare as `TAIL` says."""
+    if hits == of:
+        return 1.0
+    low, high = hits / of, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _at_most(hits, of, middle) > TAIL:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _at_most(hits: int, of: int, share: float) -> float:
+    """How likely so many hits or fewer are, where `share` of all are hits, at least `hits / of`."""
+    if share >= 1.0:
+        return 0.0
+    choices = lgamma(of + 1) - lgamma(hits + 1) - lgamma(of - hits + 1)
+    term = exp(choices + hits * log(share) + (of - hits) * log1p(-share))
+    total = 0.0
+    # Downwards from the likeliest, until the rest adds nothing.
+    for count in range(hits, -1, -1):
+        before, total = total, total + term
+        if total == before:
+            break
+        term *= count / (of - count + 1) * (1 - share) / share
+    return total
 
 
 def _t_975(freedom: int) -> float:

@@ -14,6 +14,7 @@ from eigenbench.bandwidth import (
     SENT,
     SHARE,
     TIME,
+    WITHIN,
     Estimates,
     bandwidth_levels,
     figures,
@@ -26,9 +27,13 @@ def told(found: dict[str, object]) -> dict[str, object]:
     return {"found": found, "cost": {"seconds": 2.0, "bytes": 4_000_000}}
 
 
+def available(rate: float, low: float, high: float) -> dict[str, object]:
+    return {"is": "available", "rate": rate, "low": low, "high": high}
+
+
 class Figures(unittest.TestCase):
     def test_an_error_is_of_what_was_available_and_of_the_capacity(self) -> None:
-        found: dict[str, object] = {"is": "available", "rate": 148e6}
+        found = available(148e6, 147e6, 149e6)
         kept = figures(told(found), available=150e6, capacity=300e6)
         self.assertAlmostEqual(kept[OFF], 100 * 2 / 150)
         self.assertAlmostEqual(kept[ERROR], -100 * 2 / 300)
@@ -36,18 +41,25 @@ class Figures(unittest.TestCase):
         # 75 MB would go through in two seconds.
         self.assertAlmostEqual(kept[SHARE], 100 * 4 / 75)
 
+    def test_an_interval_has_the_truth_or_has_it_not(self) -> None:
+        for low, high, within in ((147e6, 150e6, 100.0), (147e6, 149e6, 0.0)):
+            found = available(148e6, low, high)
+            kept = figures(told(found), available=150e6, capacity=300e6)
+            self.assertEqual(kept[WITHIN], within)
+
     def test_what_has_no_number_has_no_error(self) -> None:
         found: dict[str, object] = {"is": "at_least", "rate": 9e6, "limit": "sender"}
         kept = figures(told(found), available=150e6, capacity=300e6)
         self.assertEqual(kept[NONE], 100.0)
         self.assertNotIn(OFF, kept)
         self.assertNotIn(ERROR, kept)
+        self.assertNotIn(WITHIN, kept)
         self.assertEqual(reason(told(found)), "no number: sender")
 
     def test_probes_have_keys_of_their_own(self) -> None:
         probes = Estimates(Path(), Path()).probes
         self.assertEqual(len({it.key for it in probes}), len(probes))
-        self.assertEqual(len(probes), 6 * len(bandwidth.PATHS))
+        self.assertEqual(len(probes), 7 * len(bandwidth.PATHS))
 
 
 class TheTruth(unittest.TestCase):

@@ -3,8 +3,8 @@
 import unittest
 
 from eigenbench import levels
-from eigenbench.columns import Added, Beside, Percentile, Times
-from eigenbench.samples import MILLISECONDS, Probe, Samples
+from eigenbench.columns import Added, Beside, Mean, Percentile, Times
+from eigenbench.samples import MILLISECONDS, PERCENT, Probe, Samples
 
 PROBE = Probe("stop", "`stop`", MILLISECONDS)
 
@@ -35,6 +35,14 @@ class Columns(unittest.TestCase):
         highest = Beside("max", "/mean", highest=True, scale=1e3)
         self.assertEqual(highest.figure(PROBE, levels.HOST, samples), "9.00")
         self.assertEqual(beside.figure(PROBE, levels.RATE_10, samples), "–")
+
+    def test_the_mean_of_what_is_so_or_not_is_how_often_it_is(self) -> None:
+        samples = Samples()
+        for number, value in enumerate((100.0, 100.0, 0.0, 100.0)):
+            samples.add("within", levels.HOST, number, value)
+        probe = Probe("within", "within", PERCENT)
+        self.assertEqual(Mean().figure(probe, levels.HOST, samples), "75.0")
+        self.assertEqual(Mean().figure(probe, levels.RATE_10, samples), "–")
 
     def test_what_is_added_has_a_sign(self) -> None:
         column = Added("added", levels.CONTAINER)

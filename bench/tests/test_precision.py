@@ -14,6 +14,7 @@ from unittest import mock
 import drift as script
 from eigenbench import bounds, drift, events, pauses, reads, sleeps
 from eigenbench.levels import Level
+from eigenbench.long_sleeps import SCRIPT, LongSleep, begun, long_sleeps
 from eigenbench.precision import (
     SOURCE,
     Failed,
@@ -140,7 +141,7 @@ class Names(unittest.TestCase):
             reads.Reads(nowhere),
             bounds.Rates(nowhere, quick=True),
             bounds.Bounds(nowhere, quick=True),
-            pauses.Pauses(nowhere, quick=True),
+            pauses.Pauses(nowhere, True, long_sleeps(nowhere, quick=True)),
             pauses.Disturbances(nowhere, quick=True),
             sleeps.Sleeps(nowhere, quick=True),
             events.Events(nowhere, quick=True),
@@ -199,6 +200,18 @@ class Pausing(unittest.TestCase):
             found = self.outcomes(least)
             self.assertEqual((found[cell], found[worst]), (outside, outside))
             self.assertEqual(found[f"{cell}/readings"], pauses.PROCESSES)
+            self.assertEqual(found[f"{worst}/readings"], pauses.PROCESSES)
+            every = f"{pauses.PREFIX}/{bounds.ALL}"
+            self.assertEqual(found[every], outside)
+            cells = [key for key in found if key.endswith(f"/{pauses.OUTSIDE}")]
+            self.assertEqual(found[f"{every}/readings"], len(cells) * pauses.PROCESSES)
+
+    def test_a_cell_of_which_nothing_is_known_is_the_worst(self) -> None:
+        reading = {"least": 0, "most": 71, "bound": 30, "width": 40}
+        outcomes = pauses.outcomes_of("p", {"full": [reading], "empty": []})
+        found = {it.probe: it.value for it in outcomes if isinstance(it, Value)}
+        self.assertEqual((found["p/all"], found["p/all/readings"]), (0.0, 1))
+        self.assertEqual((found["p/worst"], found["p/worst/readings"]), (0.0, 0))
 
     def test_a_process_that_says_nothing_is_a_failure(self) -> None:
         with program("exit 0") as there:
@@ -207,6 +220,36 @@ class Pausing(unittest.TestCase):
             )
         why = "a process ended before its pause"
         self.assertEqual(found, [Failure("pause/worst", why)])
+
+    def test_sleeps_beside_them_are_held_against_the_kernel_s_clock(self) -> None:
+        def sleep(key: str, said: str, needed: str = "/") -> LongSleep:
+            return LongSleep(key, key, ("sh", "-c", said), Path(needed))
+
+        sleeps = (
+            sleep("well", "echo '{\"misses\": [900, 70]}'"),
+            sleep("early", "echo '{\"misses\": [900, -1]}'"),
+            sleep("broken", "exit 3"),
+            sleep("absent", "", "/nonexistent/lib.so"),
+        )
+        with begun(sleeps) as sleeping:
+            found = list(sleeping.outcomes(Deadline(10)))
+        values = {it.probe: it.value for it in found if isinstance(it, Value)}
+        reasons = {it.probe: it.reason for it in found if isinstance(it, Failure)}
+        self.assertEqual(values["long sleep/well"], 0.0)
+        self.assertEqual(values["long sleep/well/first"], 70)
+        self.assertEqual(values["long sleep/early"], 50.0)
+        self.assertEqual(values["long sleep/early/readings"], 2)
+        self.assertEqual(reasons["long sleep/broken"], "exit status 3")
+        self.assertEqual(reasons["long sleep/absent"], "no lib.so")
+        keys = {probe.key for it in sleeps for probe in it.probes}
+        self.assertEqual(keys, values.keys() | reasons.keys())
+
+    def test_the_program_that_sleeps_says_how_late_it_was(self) -> None:
+        command = (sys.executable, str(SCRIPT), "libc", "0.001")
+        with begun((LongSleep("short", "", command, SCRIPT),)) as sleeping:
+            early, number, _ = sleeping.outcomes(Deadline(10))
+        self.assertEqual(early, Value("long sleep/short", 0.0))
+        self.assertEqual(number, Value("long sleep/short/readings", 16))
 
     def test_only_what_lasts_long_enough_is_stopped(self) -> None:
         for quick in True, False:

@@ -10,6 +10,7 @@ from eigenbench.stats import (
     interval,
     percentile,
     ratios,
+    share_interval,
     summarize,
 )
 
@@ -97,6 +98,27 @@ class Bootstrap(unittest.TestCase):
 
     def test_of_too_few_rounds_nothing_is_known(self) -> None:
         self.assertIsNone(bootstrap({(0, 0): 1.0, (1, 0): 1.0}, median))
+
+
+class Shares(unittest.TestCase):
+    def test_the_interval_is_that_of_clopper_and_pearson(self) -> None:
+        # By scipy.stats.binomtest(hits, of).proportion_ci(0.95, "exact").
+        for hits, of, low, high in (
+            (0, 168, 0.0, 0.0217183),
+            (1, 2_000, 0.00001265882, 0.00278264),
+            (300, 1_000, 0.2717211, 0.3294617),
+            (168, 168, 0.9782816, 1.0),
+        ):
+            found = share_interval(hits, of)
+            self.assertAlmostEqual(found[0], low, places=6)
+            self.assertAlmostEqual(found[1], high, places=6)
+
+    def test_many_readings_are_quickly_counted(self) -> None:
+        low, high = share_interval(500_000, 1_000_000)
+        self.assertTrue(0.4990 < low < 0.4991 and 0.5009 < high < 0.5010)
+
+    def test_of_nothing_nothing_is_known(self) -> None:
+        self.assertEqual(share_interval(0, 0), (0.0, 1.0))
 
 
 if __name__ == "__main__":

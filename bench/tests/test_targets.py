@@ -128,12 +128,37 @@ class Verdicts(unittest.TestCase):
         fifth = next(it for it in found if it.target.base == sleeps.STD)
         self.assertIs(fifth.outcome, Outcome.REACHED)
 
-    def test_where_the_worst_round_counts_it_is_shown(self) -> None:
+    def of_readings(self, *rounds: tuple[float, int]) -> Verdict:
         samples = Samples()
-        for number, share in enumerate((0.0, 0.0, 0.2)):
-            samples.add("bound/idle/all", bounds.BOUND_LEVEL, number, share)
+        for turn, (share, readings) in enumerate(rounds):
+            samples.add("pause/worst", bounds.BOUND_LEVEL, turn, share)
+            key = f"pause/worst{bounds.READINGS}"
+            samples.add(key, bounds.BOUND_LEVEL, turn, readings)
+        return verdict(samples, "pause/worst", bounds.BOUND_LEVEL)
+
+    def test_a_share_of_few_readings_is_undecided(self) -> None:
+        for readings, outcome in (
+            (0, Outcome.UNDECIDED),
+            (168, Outcome.UNDECIDED),
+            (3_680, Outcome.UNDECIDED),
+            (3_700, Outcome.REACHED),
+        ):
+            found = self.of_readings((0.0, readings))
+            self.assertEqual((found.counted, found.outcome), (0.0, outcome))
+        found = self.of_readings((50.0, 168))
+        self.assertIs(found.outcome, Outcome.MISSED)
+
+    def test_a_share_is_of_the_readings_of_all_rounds(self) -> None:
+        found = self.of_readings((0.0, 9_000), (0.0, 9_000), (0.1, 2_000))
+        self.assertEqual((found.counted, found.outcome), (0.01, Outcome.REACHED))
+        found = self.of_readings((0.0, 1_000), (1.0, 1_000))
+        self.assertEqual((found.counted, found.outcome), (0.5, Outcome.MISSED))
+
+    def test_of_an_unknown_number_of_readings_nothing_is_decided(self) -> None:
+        samples = Samples()
+        add(samples, "bound/idle/all", bounds.BOUND_LEVEL, 0.0)
         found = verdict(samples, "bound/idle/all", bounds.BOUND_LEVEL)
-        self.assertEqual((found.counted, found.outcome), (0.2, Outcome.MISSED))
+        self.assertIs(found.outcome, Outcome.UNDECIDED)
 
     def test_where_the_spread_counts_it_is_the_mad(self) -> None:
         samples = Samples()

@@ -19,8 +19,15 @@ use crate::suite::{Broken, Outcome, Suite};
 
 use lab::{LIMIT, Lab};
 
-/// What the truth may be missed by, as a part of the capacity: the machine has other tests to run.
-const MARGIN: f64 = 0.1;
+/// What a number may be off by, as a part of what is available. On a quiet machine single ones on such paths are off
+/// by up to 5 %, and their median by 1 % (`docs/performance.md`).
+const NEAR: f64 = 0.1;
+
+/// What the truth may lie outside an interval, as the same part: the emulator shares the processors with both hosts.
+const BESIDE: f64 = 0.05;
+
+/// What the truth may lie beyond a bound: those of a search are of trains of some milliseconds, which meet more or less.
+const BEYOND: f64 = 0.2;
 
 /// How many estimates of each path. Some of them say that the host was too busy, and give a bound or nothing.
 const ESTIMATES: usize = 5;
@@ -31,7 +38,6 @@ struct Path {
     /// What the emulator is told.
     told: &'static [&'static str],
     mtu: u32,
-    capacity: f64,
     available: f64,
 }
 
@@ -41,28 +47,24 @@ const PATHS: [Path; 4] = [
         name: "300M",
         told: &["--capacity", "300M", "--delay", "1ms"],
         mtu: 1500,
-        capacity: 300e6,
         available: 300e6,
     },
     Path {
         name: "300M_cross_150M",
         told: &["--capacity", "300M", "--delay", "1ms", "--cross", "poisson:150M"],
         mtu: 1500,
-        capacity: 300e6,
         available: 150e6,
     },
     Path {
         name: "300M_cross_250M",
         told: &["--capacity", "300M", "--delay", "1ms", "--cross", "cbr:250M"],
         mtu: 1500,
-        capacity: 300e6,
         available: 50e6,
     },
     Path {
         name: "1G_cross_500M",
         told: &["--capacity", "1G", "--delay", "1ms", "--cross", "poisson:500M"],
         mtu: 1500,
-        capacity: 1e9,
         available: 500e6,
     },
 ];
@@ -94,15 +96,15 @@ fn found(ended: &Finished) -> Result<Vec<Value>, Broken> {
     ended.lines.iter().map(|line| Ok(serde_json::from_str(&line.text)?)).collect()
 }
 
-/// The rates of those that have one.
-fn rates(estimates: &[Value]) -> Vec<f64> {
-    let mut rates: Vec<f64> = estimates
-        .iter()
-        .filter(|it| it["found"]["is"] == "available")
-        .filter_map(|it| it["found"]["rate"].as_f64())
-        .collect();
-    rates.sort_by(f64::total_cmp);
-    rates
+/// Whether a number is near the truth and its interval has it; none if there is no number.
+fn is_right(estimate: &Value, truth: f64) -> Option<bool> {
+    let found = &estimate["found"];
+    if found["is"] != "available" {
+        return None;
+    }
+    let of = |key: &str| found[key].as_f64().unwrap_or(f64::NAN) / truth;
+    let is_near = (of("rate") - 1.0).abs() < NEAR;
+    Some(is_near && of("low") - BESIDE < 1.0 && 1.0 < of("high") + BESIDE)
 }
 
 /// The bounds, if that is what an estimate gives: the least and the most.
@@ -115,23 +117,21 @@ fn bounds(estimate: &Value) -> (f64, f64) {
     }
 }
 
-/// There are numbers, the middle one is near the truth, and no bound denies the truth.
+/// There are numbers, most of them are right, and no bound denies the truth.
 fn expect(ended: &Finished, path: &Path) -> Outcome {
     ended.ensure(ended.status.code().is_some_and(|code| code <= 1), "it failed")?;
-    let estimates = found(ended)?;
+    let (estimates, truth) = (found(ended)?, path.available);
     ended.ensure(estimates.len() == ESTIMATES, "too few estimates")?;
-    let rates = rates(&estimates);
-    ended.ensure(!rates.is_empty(), "none of them has a number")?;
-    let middle = rates[rates.len() / 2];
-    let off = (middle - path.available).abs() / path.capacity;
-    ended
-        .ensure(off < MARGIN, format_args!("{middle} bit/s is off by {off:.3} of the capacity"))?;
-    let margin = MARGIN * path.capacity;
+    let numbers: Vec<bool> = estimates.iter().filter_map(|it| is_right(it, truth)).collect();
+    ended.ensure(!numbers.is_empty(), "none of them has a number")?;
+    let right = numbers.iter().filter(|is_right| **is_right).count();
+    let said = format_args!("{right} of {} numbers are {truth} bit/s", numbers.len());
+    ended.ensure(2 * right > numbers.len(), said)?;
     for estimate in &estimates {
         let (least, most) = bounds(estimate);
         ended.ensure(
-            least - margin < path.available && path.available < most + margin,
-            format_args!("{least} to {most} bit/s is not {}", path.available),
+            least < truth * (1.0 + BEYOND) && truth * (1.0 - BEYOND) < most,
+            format_args!("{least} to {most} bit/s is not {truth}"),
         )?;
         let seconds = estimate["cost"]["seconds"].as_f64().unwrap_or(f64::MAX);
         ended.ensure(seconds < 10.0, format_args!("{seconds} s for five"))?;
@@ -154,7 +154,7 @@ fn down() -> Outcome {
     let _server = lab.serve(&[])?;
     let ended =
         lab.measure(&["--json", "--count", &ESTIMATES.to_string(), "--direction", "down"])?;
-    let path = Path { name: "down", told, mtu: 1500, capacity: 100e6, available: 100e6 };
+    let path = Path { name: "down", told, mtu: 1500, available: 100e6 };
     expect(&ended, &path)
 }
 
@@ -172,7 +172,7 @@ fn tbf() -> Outcome {
     let lab = Lab::new(1500)?;
     lab.shape("100933333")?;
     let _server = lab.serve(&[])?;
-    let path = Path { name: "tbf", told: &[], mtu: 1500, capacity: 100e6, available: 100e6 };
+    let path = Path { name: "tbf", told: &[], mtu: 1500, available: 100e6 };
     expect(&lab.measure(&["--json", "--count", &ESTIMATES.to_string()])?, &path)
 }
 
@@ -180,7 +180,7 @@ fn tbf() -> Outcome {
 /// or nothing is told. Where gaps are longer it will do.
 fn system_timing() -> Outcome {
     let told = ["--capacity", "50M", "--delay", "1ms", "--cross", "cbr:20M"];
-    let slow = Path { name: "50M", told: &[], mtu: 1500, capacity: 50e6, available: 30e6 };
+    let slow = Path { name: "50M", told: &[], mtu: 1500, available: 30e6 };
     let measure = |told: &[&str]| {
         let lab = Lab::new(1500)?;
         let _emulator = lab.emulate(told)?;

@@ -30,6 +30,9 @@ pub fn add(suite: &mut Suite) {
         let test = format!("library::c::sleep::in_timeline::{name}");
         suite.test(test, &C.needs_to(link), move || sleep_in_timeline(link));
     }
+    suite.test("library::c::sleep::none_early", &C.needs(), || {
+        expect_none_early(&on_host(&compile(&program("early.c"), C, Link::Shared)?)?)
+    });
     suite.test("library::c::ticker::in_timeline", &C.needs(), ticker_in_timeline);
     suite.test("library::c::clock::frozen", &C.needs(), frozen);
     suite.test("library::c::forked", &C.needs(), forked);
@@ -98,6 +101,14 @@ fn expect_sleeps(ended: &Finished, sleeps: u64, nanos: u64) -> Outcome {
     ended.ensure(ended.number::<u64>("slept")? >= nanos, "it slept for too short")?;
     let late: u64 = ended.number::<u64>("woken_late")? + ended.number::<u64>("preempted")?;
     ended.ensure(late <= sleeps, "more late sleeps than there were")
+}
+
+/// None of some thousands of short sleeps of each kind, by the kernel's own clock.
+pub fn expect_none_early(ended: &Finished) -> Outcome {
+    ended.ensure(ended.number::<u64>("rounds")? >= 1000, "too few rounds")?;
+    ["relative", "absolute", "timed"].iter().try_for_each(|sleeps| {
+        ended.ensure(ended.number::<u64>(sleeps)? == 0, format_args!("{sleeps} ones ended early"))
+    })
 }
 
 /// Three sleeps of twenty seconds each, which pass in sixty milliseconds.

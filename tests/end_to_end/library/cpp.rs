@@ -2,7 +2,7 @@
 
 use crate::suite::{Outcome, Suite};
 
-use super::c::expect_errors;
+use super::c::{expect_errors, expect_none_early};
 use super::compile::{LINKS, Language, Link, compile, example, program};
 use super::{expect_virtual_date, host_now, in_timeline, on_host};
 
@@ -23,6 +23,9 @@ pub fn add(suite: &mut Suite) {
         });
     }
     suite.test("library::cpp::chrono::in_timeline", &CPP.needs(), chrono_in_timeline);
+    suite.test("library::cpp::none_early", &CPP.needs(), || {
+        expect_none_early(&on_host(&compile(&program("early.cpp"), CPP, Link::Shared)?)?)
+    });
 }
 
 /// How long the example waits by each clock, in nanoseconds.

@@ -68,6 +68,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("library::preload::same::under_a_filter", &needs, under_a_filter);
     suite.test("library::preload::clocks_agree", &needs, clocks_agree);
     suite.test("library::preload::waits_end_on_time", &needs, waits_end_on_time);
+    suite.test("library::preload::none_early", &needs, none_early);
     suite.test("library::preload::waits_are_idle", &needs, waits_are_idle);
     suite.test("library::preload::report", &needs, report);
     suite.test("library::preload::settings", &needs, settings);
@@ -168,6 +169,19 @@ fn waits_end_on_time() -> Outcome {
     for wait in PRECISE.iter().chain(&LEFT) {
         let least: i64 = with.number(&format!("{wait}_least"))?;
         with.ensure(least >= 0, format_args!("{wait} ended {least} ns too early"))?;
+    }
+    Ok(())
+}
+
+/// None of thousands of short ones, by the kernel's own clock.
+fn none_early() -> Outcome {
+    let [_, mut with] = program("early")?;
+    let ended = run(&mut with, LIMIT)?;
+    ended.expect_code(0)?;
+    let waits = PRECISE.iter().chain(&LEFT).filter(|wait| !wait.starts_with("poll"));
+    for wait in waits.chain(&["until_kernel"]) {
+        let early: u64 = ended.number(&format!("{wait}_early"))?;
+        ended.ensure(early == 0, format_args!("{wait}: {early} ended too early"))?;
     }
     Ok(())
 }

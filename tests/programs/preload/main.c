@@ -15,7 +15,7 @@ static const struct {
 	{ "closed", closed },	    { "sandboxed", sandboxed },	    { "threads", threads },
 	{ "storm", storm },	    { "agree", agree },		    { "misses", misses },
 	{ "idle", idle },	    { "synced", synced },	    { "uncounted", uncounted },
-	{ "cancelled_before", cancelled_before },
+	{ "cancelled_before", cancelled_before }, { "early", early },
 };
 
 int main(int argc, char **argv)

@@ -53,6 +53,7 @@ void threads(void);
 void storm(void);
 void agree(void);
 void misses(void);
+void early(void);
 void idle(void);
 void paced(long ms);
 void filtered(const char *program, const char *library);

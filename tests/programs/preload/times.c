@@ -59,6 +59,33 @@ void misses(void)
 	}
 }
 
+/* Many short waits, and how many of them the kernel's own clock shows to have ended early. `poll`
+ * counts in milliseconds. */
+void early(void)
+{
+	enum { ROUNDS = 1500, SHORTEST_US = 10, LENGTHS = 7 };
+	for (int i = 0; i < wait_count; i++) {
+		if (strncmp(waits[i].name, "poll", strlen("poll")) == 0)
+			continue;
+		int count = 0;
+		for (int round = 0; round < ROUNDS; round++) {
+			long left, ns = (SHORTEST_US + round % LENGTHS) * 1000L;
+			long end = kernel_ns(CLOCK_MONOTONIC) + ns;
+			waits[i].call(ns, &left);
+			count += kernel_ns(CLOCK_MONOTONIC) < end;
+		}
+		say("%s_early=%d", waits[i].name, count);
+	}
+	int count = 0;
+	for (int round = 0; round < ROUNDS; round++) {
+		long end = kernel_ns(CLOCK_MONOTONIC) + (SHORTEST_US + round % LENGTHS) * 1000L;
+		struct timespec t = { end / NS_PER_S, end % NS_PER_S };
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+		count += kernel_ns(CLOCK_MONOTONIC) < end;
+	}
+	say("until_kernel_early=%d", count);
+}
+
 /* Of the time that passes, what is used of a processor, in thousandths. */
 void idle(void)
 {

@@ -424,5 +424,5 @@ def _tested(
         return of_ranks, dunn
     groups = tests.summarize(values)
     if chosen == ANOVA_TUKEY:
-        return tests.anova(groups, 1 - alpha), tests.tukey_hsd(groups, 1 - alpha)
-    return tests.welch_anova(groups, 1 - alpha), tests.games_howell(groups, 1 - alpha)
+        return tests.anova(values, 1 - alpha), tests.tukey_hsd(groups, 1 - alpha)
+    return tests.welch_anova(values, 1 - alpha), tests.games_howell(groups, 1 - alpha)
