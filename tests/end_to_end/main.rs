@@ -14,6 +14,7 @@
 
 // The harness: no test in here.
 mod command;
+mod groups;
 mod needs;
 mod processes;
 mod programs;

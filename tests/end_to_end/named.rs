@@ -15,7 +15,7 @@ mod creation;
 mod dates;
 mod errors;
 mod follows;
-mod frozen_member;
+mod halted_members;
 mod hold;
 mod left;
 pub mod postgres;
@@ -39,7 +39,7 @@ pub fn add(suite: &mut Suite) {
     agreement::add(suite);
     steady::add(suite);
     follows::add(suite);
-    frozen_member::add(suite);
+    halted_members::add(suite);
     keep_running::add(suite);
     left::add(suite);
     dates::add(suite);
