@@ -14,7 +14,7 @@
 
 // The harness: no test in here.
 mod command;
-mod control_group;
+mod groups;
 mod needs;
 mod processes;
 mod programs;

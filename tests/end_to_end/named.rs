@@ -10,12 +10,13 @@ pub mod agreement;
 mod anchors;
 mod answers;
 mod below_zero;
+mod closed;
 mod control;
 mod creation;
 mod dates;
 mod errors;
 mod follows;
-mod frozen_member;
+mod halted_members;
 mod hold;
 mod left;
 pub mod postgres;
@@ -27,6 +28,7 @@ mod strangers;
 mod sudden_ends;
 mod tracing;
 mod upgraded;
+mod wake_ups;
 
 use crate::suite::Suite;
 
@@ -39,7 +41,8 @@ pub fn add(suite: &mut Suite) {
     agreement::add(suite);
     steady::add(suite);
     follows::add(suite);
-    frozen_member::add(suite);
+    halted_members::add(suite);
+    closed::add(suite);
     keep_running::add(suite);
     left::add(suite);
     dates::add(suite);
@@ -54,4 +57,5 @@ pub fn add(suite: &mut Suite) {
     sudden_ends::add(suite);
     tracing::add(suite);
     upgraded::add(suite);
+    wake_ups::add(suite);
 }

@@ -48,6 +48,7 @@ pub enum Program {
     Ticking,
     Moving,
     Quiet,
+    Sleepers,
 }
 
 /// How to compile it. The kinds of C program differ in where they keep their system calls and how
@@ -100,6 +101,7 @@ const ALL: &[(Program, &[Build])] = {
         (Ticking, &[Dynamic, Static, Go, Java]),
         (Moving, &[Dynamic]),
         (Quiet, &[Dynamic]),
+        (Sleepers, &[Dynamic]),
     ]
 };
 
@@ -137,6 +139,7 @@ impl Program {
             Program::Ticking => "ticking",
             Program::Moving => "moving",
             Program::Quiet => "quiet",
+            Program::Sleepers => "sleepers",
         }
     }
 

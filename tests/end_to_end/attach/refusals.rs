@@ -10,8 +10,8 @@ use super::languages::start_in_c;
 use super::moves::{LIMIT, Outside, Partner, threads_of, wait_until};
 use super::place::Place;
 use crate::command::{Finished, User, run};
-use crate::control_group::{self, Group};
 use crate::ensure;
+use crate::groups::{self, Group};
 use crate::needs::Need;
 use crate::processes::{send, status_field, tracer_of};
 use crate::programs::{Build, Program, bare};
@@ -45,7 +45,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("attach::refusals::stopped", &NEEDS, stopped);
     suite.test("attach::refusals::detached_while_stopped", &NEEDS, detached_while_stopped);
     suite.test("attach::refusals::detached_without_an_answer", &NEEDS, without_an_answer);
-    let needs = [&control_group::needs()[..], &NEEDS].concat();
+    let needs = [&groups::needs()[..], &NEEDS].concat();
     suite.test("attach::refusals::frozen", &needs, frozen);
     let is_kernel = status_field(KERNEL_THREAD, "Kthread").is_some_and(|text| text == "1");
     let needs = [Need::Other(is_kernel, "a kernel thread to be seen".to_owned())];
@@ -190,7 +190,8 @@ fn frozen() -> Outcome {
     place.make("x", &["--rate", "10"])?;
     let mut partner = start_in_c(2)?;
     let pid = partner.pid();
-    let group = Group::of(pid)?;
+    let group = Group::new()?;
+    group.take(pid)?;
     let refuse = |verb: &str, told: Finished| {
         told.expect_code(125)?;
         for text in [verb, "its control group is frozen", "thaw it"] {

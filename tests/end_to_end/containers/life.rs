@@ -112,7 +112,13 @@ fn stop(engine: &dyn Engine) -> Outcome {
 /// Its first process ends by a fault, as on the host; `abort` ends with one, since the kernel delivers
 /// no SIGABRT there.
 fn crashes(engine: &dyn Engine) -> Outcome {
-    for (fault, signal) in [("segv", Signal::SEGV), ("abort", Signal::SEGV)] {
+    let faults = [
+        ("segv", Signal::SEGV),
+        ("ill", Signal::ILL),
+        ("fpe", Signal::FPE),
+        ("abort", Signal::SEGV),
+    ];
+    for (fault, signal) in faults {
         let spec = Spec::new(&["/opt/contained", fault]).set("rate", "2");
         run_to_end(engine, &spec)?.expect_code(128 + signal.as_raw())?;
     }
