@@ -1,4 +1,4 @@
-//! What a thread is blocked in, and until when it waits.
+//! The call that a thread is blocked in, and its deadline.
 
 use std::array;
 use std::io;
@@ -14,17 +14,17 @@ use super::tracee::Tracee;
 use crate::arch::Registers;
 use crate::proc;
 
-/// A wait as it stands on the stack of a thread.
+/// A wait as recorded on the stack of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitRecord {
-    /// Where it stands.
+    /// The address of the record.
     pub at: u64,
-    /// What stands there.
+    /// The record itself.
     pub waiting: Waiting,
 }
 
 impl Supervisor {
-    /// What a blocked thread waits for, if the image knows.
+    /// What a blocked thread waits for, if the image knows it.
     pub(super) fn waiting(&self, thread: Pid, blocked: &Blocked) -> Option<WaitRecord> {
         blocked.waiting(thread, self.layout.exempt())
     }
@@ -40,18 +40,18 @@ pub struct Blocked {
 }
 
 impl Blocked {
-    /// What a thread is blocked in; `None` if it runs, or cannot be looked into.
+    /// What a thread is blocked in; `None` if it runs or cannot be inspected.
     pub fn of(thread: Pid) -> Option<Self> {
         Self::read(thread).ok()?
     }
 
-    /// The same, where it makes a difference whether it can be looked into.
+    /// The same, for callers that must know whether it can be inspected.
     pub fn read(thread: Pid) -> io::Result<Option<Self>> {
         proc::read(thread, "syscall").map(|text| Self::parse(&text))
     }
 
-    /// Has the call not begun, since the filter tells the supervisor of it first? Those that go through
-    /// the image are made at `exempt`.
+    /// Whether the call has not begun, because the filter reports it to the supervisor first. Calls
+    /// made through the image are made at `exempt`.
     pub fn is_asked_about(&self, exempt: u64) -> bool {
         let Some(call) = Call::find(self.nr).filter(|_| self.ip != exempt) else { return false };
         let arg = |arg: u8| self.args[usize::from(arg)];
@@ -74,7 +74,7 @@ impl Blocked {
         }
     }
 
-    /// Does an interruption end the call with a part of its work done?
+    /// Whether an interruption ends the call with part of its work done.
     pub fn is_partial(&self) -> bool {
         Call::find(self.nr).is_some_and(|call| call.is_partial(&self.args))
     }
@@ -89,8 +89,8 @@ impl Blocked {
         }
     }
 
-    /// From "running", or the number, the arguments, the stack pointer, and the program
-    /// counter of the call.
+    /// Parses "running", or the number, the arguments, the stack pointer, and the program counter of
+    /// the call.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let nr = Nr(words.next()?.parse().ok()?);
@@ -108,8 +108,8 @@ impl Blocked {
             .map_or_else(|| format!("system call {nr}"), |call| call.name().to_owned())
     }
 
-    /// What the thread waits for, if the image, whose exempt address this is, knows: its stack
-    /// pointer points to where that stands.
+    /// What the thread waits for, if the image, whose exempt address is `exempt`, knows it: the stack
+    /// pointer points to the record.
     pub fn waiting(&self, thread: Pid, exempt: u64) -> Option<WaitRecord> {
         if self.ip != exempt {
             return None;

@@ -1,4 +1,4 @@
-//! Changes the clocks, and lets all that waits follow.
+//! Changes the clocks and adjusts everything that waits.
 
 use std::time::{Duration, Instant};
 
@@ -12,49 +12,51 @@ use crate::control::{Change, Event, Timeline};
 use crate::host;
 use crate::motion::{Motion, is_allowed};
 
-/// After how long a change is tried again that the host was too busy for.
+/// How long after a change failed on a busy host it is tried again.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// What timers have to follow.
+/// The changes that timers must follow.
 fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
     changed.iter().copied().map(Rearm::new)
 }
 
 impl Supervisor {
-    /// Makes changes, together, and lets everything that waits follow: when the host's wall clock shows
-    /// `at`, else as soon as can be. Returns how long after `at`.
+    /// Makes changes together and adjusts everything that waits: when the host's wall clock shows `at`,
+    /// or else as soon as possible. Returns how long after `at` the change took place.
     pub(super) fn change(
         &mut self,
         changes: &[Change],
         at: Option<HostInstant>,
     ) -> Result<Nanos, String> {
-        // Whoever changes them decides when they catch up: they go on at the rate that they would have then.
+        // The caller's change decides when they catch up: they continue at the rate that they would
+        // have then.
         let slew = self.slew.take();
         let unslewed = slew.map(|(_, rate)| Change::Rate(rate));
         let changes: Vec<Change> = unslewed.into_iter().chain(changes.iter().copied()).collect();
-        // Those that are left without members would refuse a rate.
+        // Timelines left without members would refuse a rate.
         self.forget_timelines();
-        // They are looked for before the switch is in the map, since programs that set a timer wait
-        // while it is there. None is missed: a program that sets one meanwhile has its descriptor.
+        // Timers are collected before the switch is in the map, since programs that set a timer wait
+        // while it is there. None is missed: a program that sets one in the meantime has its
+        // descriptor.
         let timers = self.timer_descriptors();
         let next = |segment, motion| changed(segment, motion, &changes);
         let before = self.timekeeper().motion().freeze;
         let state = self.state_if_written();
         let journal = self.journal.as_mut();
         let changed = self.timelines.change(next, at, |changed| {
-            // Whoever takes over from here on has to know that timers are still to follow.
+            // Whoever takes over from here on must know that timers still have to follow.
             if let Some((mut state, journal)) = state.zip(journal) {
                 state.timers.rearms.extend(rearms(changed));
                 journal.write(&state);
             }
-            // Those that are found are set by the old map.
+            // The collected timers are set by the old map.
             rearms(changed).for_each(|change| timers.rearm(&change));
         });
         let changed = changed.inspect_err(|_| self.slew = slew)?;
         self.has_new_state = true;
         self.timers.changes.extend(rearms(&changed));
         match self.timekeeper().motion().freeze {
-            // All are followed while clocks stand still, and let go afterwards.
+            // All are followed while clocks are frozen, and detached afterwards.
             freeze if self.notified.is_some() && freeze.is_some() != before.is_some() => {
                 self.ask(|_, _| true);
             }
@@ -65,34 +67,34 @@ impl Supervisor {
         Ok(at.zip(switch).map_or(Nanos::ZERO, |(at, switch)| switch.since(at)))
     }
 
-    /// Lets the clocks go on as they run now for so long, and at this rate from then on.
+    /// Lets the clocks run as now for this long, and at this rate from then on.
     pub(super) fn slew_for(&mut self, span: Duration, rate: Rate) {
         self.slew = Instant::now().checked_add(span).map(|end| (end, rate));
     }
 
-    /// Do they run at another rate until they have caught up?
+    /// Whether they run at another rate until they have caught up.
     pub(super) fn is_slewing(&self) -> bool {
         self.slew.is_some()
     }
 
-    /// How long they still do.
+    /// How much longer they do so.
     pub(super) fn slews_for(&self) -> Option<Duration> {
         self.slew.map(|(end, _)| end.saturating_duration_since(Instant::now()))
     }
 
-    /// Ends that when it is time.
+    /// Ends the slew when it is time.
     pub(super) fn end_slew(&mut self) {
         let is_over = self.slew.is_some_and(|(end, _)| end <= Instant::now());
         if is_over
             && self.change(&[], None).is_err()
             && let Some((_, rate)) = self.slew
         {
-            // The host is too busy to let a change be in time.
+            // The host is too busy for a change to be in time.
             self.slew_for(AGAIN, rate);
         }
     }
 
-    /// Tells whoever watches how the clocks run now.
+    /// Notifies watchers how the clocks run now.
     fn tell_changed(&self) {
         if let Some(control) = &self.control {
             control.tell(|| {
@@ -110,8 +112,8 @@ impl Supervisor {
         self.move_wall_clocks(timeline, |segment| segment.with_tai_moved(step));
     }
 
-    /// Moves the wall clock of a timeline at once, as a program does that sets it; like the kernel, not to before
-    /// what CLOCK_MONOTONIC shows (`do_settimeofday64` in kernel/time/timekeeping.c).
+    /// Steps the wall clock of a timeline at once, as when a program sets it; like the kernel, not to
+    /// before what CLOCK_MONOTONIC shows (`do_settimeofday64` in kernel/time/timekeeping.c).
     pub(super) fn move_wall(&mut self, timeline: Number, step: Nanos) -> nix::Result<()> {
         let shown = self.timelines.get(timeline).timekeeper.shown();
         let [wall, monotonic] = [Clock::Wall, Clock::Monotonic].map(|clock| shown[clock as usize]);
@@ -126,13 +128,13 @@ impl Supervisor {
         let changed = self.timelines.move_wall(timeline, moved);
         self.has_new_state = true;
         self.recheck_all();
-        // Once the thread that sets the clock runs again: it may be needed for it.
+        // Deferred until the thread that sets the clock runs again: it may be needed for this.
         self.timers.changes.extend(changed.into_iter().map(Rearm::of_wall));
         self.tell_changed();
     }
 }
 
-/// The map and the motion after changes that take hold at the anchors of `from`.
+/// The map and the motion after changes that take effect at the anchors of `from`.
 fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment, Motion), String> {
     let (mut to, mut motion) = (from, motion);
     for change in changes {
@@ -162,7 +164,7 @@ fn changed(from: Segment, motion: Motion, changes: &[Change]) -> Result<(Segment
         let at = segment.anchor(clock).virt.0;
         at >= Nanos::ZERO && at < Nanos::MAX
     };
-    // A clock that has run to the end stays there, until it is set back.
+    // A clock that has run to the end stays there until it is set back.
     if Clock::ALL.into_iter().any(|clock| is_shown(&from, clock) && !is_shown(&to, clock)) {
         return Err("a clock would be before 1970-01-01 or after 2262-04-11, which the \
                     kernel's clocks cannot show\nhelp: use a smaller step"

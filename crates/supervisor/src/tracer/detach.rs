@@ -1,9 +1,8 @@
 //! Returns a process to host time.
 //!
-//! The kernel takes no filter off, so the supervisor stays: it lets every call pass that
-//! the filter stops. What the process reads, it reads by a page of its own that leaves
-//! every clock alone; what it waits for is as far ahead by the host's clocks as it was
-//! by the timeline's.
+//! The kernel cannot remove a filter, so the supervisor stays and lets every call pass that the filter
+//! stops. The process reads its clocks through a page of its own that leaves every clock unchanged;
+//! what it waits for is as far ahead by the host's clocks as it was by the timeline's.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -36,7 +35,7 @@ use crate::proc;
 /// How long the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Says of a process that it is in a stop of job control.
+/// Reports that a process is in a job-control stop.
 const IS_HALTED: Errno = Errno::EAGAIN;
 
 impl Supervisor {
@@ -73,7 +72,7 @@ impl Supervisor {
         Ok(Attached::new(pid, threads.len(), stopped, notes.collect()))
     }
 
-    /// What a process that is returned to host time may stumble over.
+    /// What may trouble a process that is returned to host time.
     fn step_back(&self, process: Pid) -> Option<String> {
         let now = host::read(Clock::Monotonic.id());
         let map = self.segment_of(process);
@@ -92,13 +91,13 @@ impl Supervisor {
                 state.standing == Standing::Member && proc::process_of(*thread) == Some(process)
             })
         };
-        // One that was returned to host time has the image without its mark.
+        // A process that was returned to host time has the image without its mark.
         self.has_image(process) || is_followed() || self.is_booting(process)
     }
 
-    /// Stops the threads of a process, but for one that is stopped already. All others are answered
-    /// meanwhile: a thread that has called `vfork` stops only once its child has gone on. Fails with
-    /// `IS_HALTED` if the process is in a stop of job control.
+    /// Stops the threads of a process, except one that is stopped already. All other threads are
+    /// answered in the meantime: a thread that has called `vfork` stops only once its child has
+    /// continued. Fails with `IS_HALTED` if the process is in a job-control stop.
     pub(super) fn stop_threads(
         &mut self,
         process: Pid,
@@ -106,14 +105,14 @@ impl Supervisor {
         deadline: Instant,
         stopped: &mut Vec<Tracee>,
     ) -> nix::Result<()> {
-        // To rewrite a site would stop threads as well.
+        // Rewriting a site would stop threads as well.
         let was_busy = mem::replace(&mut self.rewrites.is_busy, true);
         let all = self.stop_each(process, but, deadline, stopped);
         self.rewrites.is_busy = was_busy;
         all
     }
 
-    /// Waits until no thread of the process is made to do anything any more.
+    /// Waits until no thread of the process is in a job.
     fn await_job(&mut self, process: Pid, deadline: Instant) -> nix::Result<()> {
         while self.jobs.concern(process) {
             let (thread, stop) = self.await_stop(deadline)?.ok_or(Errno::ETIMEDOUT)?;
@@ -131,11 +130,10 @@ impl Supervisor {
     ) -> nix::Result<()> {
         self.await_job(process, deadline)?;
         let mut known: HashSet<Tracee> = but.into_iter().collect();
-        // Until no thread is there that was not there before: those that are not stopped
-        // yet may make others.
+        // Repeated until no new thread appears: threads that are not stopped yet may create others.
         loop {
             let threads = proc::threads_of(process).map_err(|_| Errno::ESRCH)?.map(Tracee);
-            // All at once, so that those that run do not keep the others from stopping.
+            // All at once, so that running threads do not keep the others from stopping.
             let mut running = HashSet::new();
             for thread in threads.filter(|thread| known.insert(*thread)) {
                 if !self.hold(thread) && !proc::has_ended(thread.0) {
@@ -143,7 +141,7 @@ impl Supervisor {
                 }
                 if thread.interrupt().is_ok() {
                     running.insert(thread);
-                    // Until it has stopped, it is not let go.
+                    // It is not resumed before it has stopped.
                     self.thread(thread).recheck = Recheck::Asked;
                 }
             }
@@ -163,7 +161,7 @@ impl Supervisor {
                 }
                 if self.jobs.concern(process) {
                     self.await_job(process, deadline)?;
-                    // They may have stopped, and been answered, meanwhile.
+                    // They may have stopped, and been answered, in the meantime.
                     running.retain(|thread| thread.interrupt().is_ok());
                 }
                 if Instant::now() > deadline {
@@ -175,13 +173,13 @@ impl Supervisor {
                         running.remove(&thread);
                         stopped.retain(|other| *other != thread);
                     }
-                    // Of a process that starts a program, no other thread is left.
+                    // If the process starts a program, no other thread is left.
                     Stop::Exec if known.contains(&thread) => {
                         running.retain(|other| *other == thread)
                     }
                     _ => {}
                 }
-                // To answer may take steps in which the stop that was asked for is lost.
+                // Answering may take steps that lose the requested stop.
                 if running.contains(&thread) && thread.interrupt().is_err() {
                     running.remove(&thread);
                 }
@@ -189,17 +187,17 @@ impl Supervisor {
         }
     }
 
-    /// Lets threads go on that were stopped. What was interrupted looks at the map again.
+    /// Resumes threads that were stopped. Interrupted waits read the map again.
     pub(super) fn resume_threads(&mut self, threads: &[Tracee]) {
         for thread in threads {
             self.thread(*thread).recheck = Recheck::Asked;
-            // Those that ended meanwhile are gone.
+            // Those that have ended in the meantime are gone.
             let _ =
                 self.redirect_notified(*thread).and_then(|()| self.recheck_at_trap(*thread, false));
         }
     }
 
-    /// Lets the threads of a process, which are stopped, go on until none reads the host's clock.
+    /// Runs the stopped threads of a process until none reads the host's clock.
     fn leave_kernel_vdso(&self, threads: &[Tracee]) -> nix::Result<()> {
         let base = self.kernel.base_of(self.landmark(*threads.first().ok_or(Errno::ESRCH)?)?);
         for thread in threads {
@@ -210,11 +208,11 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Lets a thread go on until it is out of the image, or waits there.
+    /// Runs a thread until it is out of the image, or waits there.
     fn leave_image(&mut self, thread: Tracee) -> nix::Result<()> {
         let exempt = self.layout.exempt();
         let mut registers = thread.registers()?;
-        // Then the call has not begun: it is made by the host's clocks.
+        // Then the call has not begun: it is made with the host's clocks.
         if self.undo_redirect(thread, &mut registers)? {
             return Ok(());
         }
@@ -229,7 +227,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Gives a process, which is stopped, the host's clocks.
+    /// Gives a stopped process the host's clocks.
     fn move_out(&mut self, process: Pid, threads: &[Tracee]) -> nix::Result<()> {
         let (timeline, before) = (self.timeline_of(process), self.segment_of(process));
         let visitor = *threads.first().ok_or(Errno::ESRCH)?;
@@ -244,8 +242,8 @@ impl Supervisor {
         self.rearm_process(visitor, process, &change)
     }
 
-    /// Puts a page of its own, which leaves every clock alone, where a process has the
-    /// timeline's.
+    /// Replaces the timeline's page in a process with a page of its own, which leaves every clock
+    /// unchanged.
     async fn give_host_clocks(&self, visitor: Tracee) -> nix::Result<()> {
         let mut visit = Visit::new(visitor, self.layout.call())?;
         let at = self.layout.base();
@@ -255,14 +253,14 @@ impl Supervisor {
         let written = mapped.and_then(|_| visitor.write(at, bytes_of(&Page::new())));
         if written.is_ok() {
             let access = libc::PROT_READ as u64;
-            // It is right also where the program could write to it.
+            // The page is correct even if the program could write to it.
             let _ = visit.call(libc::SYS_mprotect, [at, PAGE as u64, access, 0, 0, 0]).await;
         }
         visit.end().await?;
         written
     }
 
-    /// Takes the mark off what the process has as its vDSO: the image if it was started in the
+    /// Removes the mark from what the process has as its vDSO: the image if it was started in the
     /// timeline, the copy of the kernel's if it was attached.
     fn unmark(&self, process: Pid, visitor: Tracee) -> nix::Result<()> {
         for header in [Some(self.layout.image()), vdso_of(process)].into_iter().flatten() {
@@ -274,7 +272,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A thread that waits by the image: until the same moment by the host's clocks.
+    /// Makes a thread that waits in the image wait until the same moment by the host's clocks.
     fn set_deadline_anew(&self, thread: Tracee, before: &Segment) -> nix::Result<()> {
         let registers = thread.registers()?;
         if registers.ip() != self.layout.exempt() || !registers.was_interrupted(true) {
@@ -288,7 +286,7 @@ impl Supervisor {
     }
 }
 
-/// Where the kernel has put the vDSO of a process.
+/// Where the kernel has mapped the vDSO of a process.
 fn vdso_of(process: Pid) -> Option<u64> {
     let vector = fs::read(format!("/proc/{process}/auxv")).ok()?;
     let mut entries = vector.as_chunks::<16>().0.iter().map(|entry| {

@@ -1,4 +1,4 @@
-//! Makes a stopped thread do something on our behalf.
+//! Makes a stopped thread act on the supervisor's behalf.
 
 use nix::errno::Errno;
 
@@ -6,26 +6,26 @@ use super::jobs::next_stop;
 use super::tracee::{IS_FROZEN, Stop, Tracee};
 use crate::arch::Registers;
 
-/// A stopped thread that does something on our behalf, with all signals blocked. SIGSTOP, which
-/// cannot be, stops its process, but not the thread until it has done that.
+/// A stopped thread that acts on the supervisor's behalf, with all signals blocked. SIGSTOP, which
+/// cannot be blocked, stops its process, but not this thread until it has finished.
 pub struct Detour {
     /// The thread.
     pub tracee: Tracee,
-    /// Has its process been stopped meanwhile?
+    /// Whether its process has been stopped in the meantime.
     halted: bool,
 }
 
-/// Lets a thread go on, with a signal if there is one.
+/// Resumes a thread, with a signal if there is one.
 type GoOn = fn(Tracee, Option<i32>) -> nix::Result<()>;
 
 impl Detour {
-    /// Begins with a thread that is stopped.
+    /// Starts with a stopped thread.
     pub fn new(tracee: Tracee) -> Self {
         Self { tracee, halted: false }
     }
 
-    /// Makes the thread make the system call that the registers are set for, and
-    /// returns its result, or its error. Ends in the stop at the exit of the call.
+    /// Makes the thread make the system call that the registers are set for, and returns its result or
+    /// its error. Ends in the stop at the exit of the call.
     pub async fn system_call(&mut self, registers: Registers) -> nix::Result<u64> {
         self.tracee.set_registers(registers)?;
         self.run_to_syscall().await?;
@@ -36,13 +36,12 @@ impl Detour {
         }
     }
 
-    /// Goes on to the next entry or exit of a system call.
+    /// Runs to the next entry or exit of a system call.
     pub async fn run_to_syscall(&mut self) -> nix::Result<()> {
         self.until(Stop::Syscall, Tracee::resume_to_syscall).await
     }
 
-    /// Goes on from these registers to a call that the filter stops; `meanwhile` is done while it
-    /// runs.
+    /// Runs from these registers to a call that the filter stops; `meanwhile` is called while it runs.
     pub async fn run_to_filter(
         &mut self,
         registers: Registers,
@@ -54,8 +53,8 @@ impl Detour {
         self.await_stop(Stop::Filtered, Tracee::resume).await
     }
 
-    /// Goes on from these registers to the first call like this, which is not made; ends
-    /// behind it, and returns the registers with which it began.
+    /// Runs from these registers to the first call like this, which is skipped; ends after it, and
+    /// returns the registers with which it began.
     pub async fn run_to_call(
         &mut self,
         registers: Registers,
@@ -76,14 +75,14 @@ impl Detour {
         }
     }
 
-    /// From a stop at a system call to one outside of any, in which a call that was
-    /// interrupted can still be made again by the kernel.
+    /// Moves from a stop at a system call to one outside any call, from which the kernel can still
+    /// restart an interrupted call.
     pub async fn run_to_trap(&mut self) -> nix::Result<()> {
         self.tracee.interrupt()?;
         self.until(Stop::Trap, Tracee::resume).await
     }
 
-    /// Ends. If its process is stopped, the thread stops as soon as it goes on.
+    /// Ends the detour. If its process is stopped, the thread stops as soon as it resumes.
     pub fn end(self) -> nix::Result<()> {
         self.tracee.stop_again(self.halted)
     }
@@ -99,11 +98,11 @@ impl Detour {
             self.halted |= stop == Stop::Group;
             let signal = match stop {
                 stop if stop == wanted => return Ok(()),
-                // So an interruption is told while its process is stopped.
+                // So an interruption is reported while its process is stopped.
                 Stop::Group if wanted == Stop::Trap => return Ok(()),
                 Stop::Ended => return Err(Errno::ESRCH),
                 Stop::Frozen => return Err(IS_FROZEN),
-                // It cannot go on as it was told to.
+                // It cannot continue as instructed.
                 Stop::Signal(libc::SIGSEGV | libc::SIGBUS | libc::SIGILL) => {
                     return Err(Errno::EFAULT);
                 }

@@ -1,9 +1,9 @@
-//! A program that is asked to end while clocks stand still, and handles the signal: its waits must
-//! end, or else it may not. HotSpot sleeps a millisecond at a time until its threads have come to
-//! a halt, and others give their workers some seconds.
+//! A program that is asked to end while clocks are frozen, and handles the signal: its waits must end,
+//! or the program may never end. HotSpot sleeps a millisecond at a time until its threads have come to
+//! a halt, and other programs give their workers some seconds.
 //!
-//! From the signal on, the waits of the process that would never end take as long by the host's
-//! clocks. What the clocks show does not change.
+//! From the signal on, waits of the process that would never end last as long by the host's clocks.
+//! What the clocks show does not change.
 
 use std::mem::offset_of;
 
@@ -20,7 +20,7 @@ use crate::arch::Registers;
 const ASKS_TO_END: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
 impl Supervisor {
-    /// Notes that a call waits for a time that never comes, if the timeline was asked for so.
+    /// Notes that a call waits for a time that never comes, if the timeline was asked to.
     pub(super) fn note_frozen(&mut self, tracee: Tracee, registers: &Registers, kind: Kind) {
         let Kind::Wait(wait) = kind else { return };
         let timekeeper = &self.timelines.get(self.timeline_of(tracee.0)).timekeeper;
@@ -32,7 +32,7 @@ impl Supervisor {
         }
     }
 
-    /// A signal is about to be delivered to a thread.
+    /// Handles a signal that is about to be delivered to a thread.
     pub(super) fn end_waits_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         if !ASKS_TO_END.contains(&signal)
             || self.timelines.freeze_of(self.timeline_of(tracee.0)).is_none()
@@ -44,14 +44,14 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return Ok(()) };
         let ends_waits = offset_of!(KernelFunctions, ends_waits) as u64;
         tracee.poke(self.layout.private() + ends_waits, 1)?;
-        // Of each thread it must be known which process it belongs to.
+        // The process of each thread must be known.
         self.processes();
         self.ask(|_, state| state.process == Some(process) && !state.halted);
         Ok(())
     }
 }
 
-/// Has a wait time to pass, as its arguments say?
+/// Whether a wait depends on time, according to its arguments.
 pub fn has_time(tracee: Tracee, registers: &Registers, wait: Wait) -> bool {
     let arg = registers.arg(wait.arg.into());
     match wait.form {

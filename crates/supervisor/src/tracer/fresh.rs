@@ -28,7 +28,7 @@ pub fn reason_of(error: Errno) -> &'static str {
     }
 }
 
-/// What helps a program that cannot be prepared, if anything is known to.
+/// A remedy for a program that cannot be prepared, if one is known.
 pub fn help_with(error: Errno) -> &'static str {
     match error {
         Errno::EMFILE => {
@@ -55,18 +55,18 @@ const DEPTH: u64 = 4 << 10;
 
 /// A program at its first instruction.
 pub struct Fresh {
-    /// The registers with which it begins.
+    /// Its initial registers.
     pub entry: Registers,
-    /// Where its auxiliary vector holds the address of its vDSO.
+    /// The slot of its auxiliary vector that holds the address of its vDSO.
     pub slot: u64,
     /// That address.
     pub vdso: u64,
-    /// Where its stack can be used, if that is mapped.
+    /// The stack address from which it can be used, if that is mapped.
     pub stack: u64,
 }
 
 impl Fresh {
-    /// Looks at what exec has made; 32-bit programs are refused.
+    /// Examines what exec has set up; 32-bit programs are refused.
     pub fn examine(tracee: Tracee, entry: Registers) -> Result<Self, Refusal> {
         if entry.is_32_bit() {
             return Err(Refusal::ThirtyTwoBits);
@@ -75,15 +75,15 @@ impl Fresh {
         Ok(Self { entry, slot, vdso, stack: (entry.stack() - DEPTH) & !0xff })
     }
 
-    /// Is its stack mapped where it is to be used? The kernel maps 128 KiB more than the strings of
-    /// the arguments and the environment take (`setup_arg_pages` in fs/exec.c), and puts the pointers
-    /// to them there. Where these fill it, the stack has to grow, which it does for the program but
-    /// not for others that write to its memory.
+    /// Whether its stack is mapped where it will be used. The kernel maps 128 KiB more than the strings
+    /// of the arguments and the environment take (`setup_arg_pages` in fs/exec.c), and puts the
+    /// pointers to them there. Where these fill it, the stack must grow, which it does for the program
+    /// but not for others that write to its memory.
     pub fn has_stack(&self, tracee: Tracee) -> bool {
         tracee.peek(self.stack).is_ok()
     }
 
-    /// The call by which the program lets its stack grow: the kernel writes a word there, the signals
+    /// The call by which the program makes its stack grow: the kernel writes a word there, the signals
     /// that the program blocks.
     pub fn grow_stack(&self) -> (i64, [u64; 6]) {
         const WORD: u64 = 8;
@@ -91,9 +91,8 @@ impl Fresh {
     }
 }
 
-/// Where the auxiliary vector of a new program holds the address of its vDSO, and that address. On
-/// its stack lie the number of arguments, the arguments, a null, the environment, a
-/// null, and the vector.
+/// Where the auxiliary vector of a new program holds the address of its vDSO, and that address. The
+/// stack holds the number of arguments, the arguments, a null, the environment, a null, and the vector.
 fn find_vdso(tracee: Tracee, stack: u64) -> Result<(u64, u64), Refusal> {
     let mut words = Words::new(tracee, stack);
     let mut next = || words.next().map_err(Refusal::step("read its auxiliary vector"));

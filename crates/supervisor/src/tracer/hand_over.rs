@@ -1,13 +1,15 @@
-//! Hands a timeline over to another supervisor, also one of another version, without a pause in the
+//! Hands a timeline over to another supervisor, possibly of another version, without a pause in the
 //! programs (`eigentime ctl adopt`).
 //!
-//! First what is about to be started is let start; then calls are left unanswered until no thread is
-//! left that would end with this process; then everything is offered. Until the other supervisor says
-//! that it has all of it, this one can go on as if nothing had been. What was not answered, and who was
-//! to stop, the other finds out as if this one had been killed.
+//! Programs that are about to start are first allowed to; then calls are left unanswered until no
+//! thread is left that would end with this process; then everything is offered. Until the other
+//! supervisor reports that it has everything, this one can continue as if nothing had happened. The
+//! other supervisor finds unanswered calls, and threads that were about to stop, as if this one had
+//! been killed.
 //!
-//! For a checkpoint it comes to rest in the same way, and goes on when that is over or whoever asked for
-//! it has ended. What it has to trace whenever it runs is stopped by SIGSTOP and let go for that long.
+//! For a checkpoint, this supervisor comes to rest in the same way, and resumes when the checkpoint is
+//! over or whoever asked for it has ended. Processes that must be traced whenever they run are stopped
+//! by SIGSTOP and detached for that long.
 
 use std::collections::HashSet;
 use std::task::Poll;
@@ -31,7 +33,7 @@ use crate::region;
 /// How long it may take until the other supervisor has everything.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How often it is looked what else is to be done.
+/// The interval between checks for other work.
 const TURN: Duration = Duration::from_millis(5);
 
 /// How long a process may take to stop.
@@ -39,33 +41,32 @@ const HALT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A timeline that is being handed over.
 pub struct HandOver {
-    /// Who asked for it.
+    /// The process that asked for it.
     to: Pid,
     begun: Instant,
     stage: Stage,
-    /// What others have asked for meanwhile.
+    /// Requests received in the meantime.
     held: Vec<Asked>,
-    /// Is it for a checkpoint?
+    /// Whether it is for a checkpoint.
     is_rest: bool,
-    /// The processes that are traced whenever they run, and were stopped for that.
+    /// The processes that are traced whenever they run, and were stopped for this.
     halted: Vec<Halted>,
-    /// Threads of those that a signal had stopped before, with what is known of them.
+    /// Threads of the processes that a signal had stopped before, with what is known of them.
     let_go: Vec<(Pid, Thread)>,
 }
 
-/// How far that is.
+/// The progress of a hand-over.
 enum Stage {
-    /// Programs that have joined are about to be started.
+    /// Programs that have joined are about to start.
     Starting(Asked),
-    /// No call is answered any more.
+    /// Calls are no longer answered.
     Settling(Asked),
-    /// The other supervisor is told everything.
+    /// Everything has been offered to the other supervisor.
     Offered,
 }
 
 impl Supervisor {
-    /// Begins to hand the timeline over, and holds what is asked meanwhile; returns what is to be carried
-    /// out now.
+    /// Begins to hand the timeline over and holds later requests; returns the request to carry out now.
     pub(super) fn note_hand_over(&mut self, asked: Asked) -> Option<Asked> {
         match (&mut self.hand_over, &asked.request) {
             (None, Request::Adopt { interface }) => {
@@ -118,7 +119,7 @@ impl Supervisor {
         self.hand_over = Some(HandOver { to, begun, stage, held, is_rest, halted, let_go });
     }
 
-    /// Can CRIU take the place of the supervisor in its programs?
+    /// Whether CRIU can take the place of the supervisor in its programs.
     fn check_rest(&self, to: Pid) -> Result<(), String> {
         if !proc::shares_namespace(to, "pid") {
             return Err(
@@ -184,30 +185,30 @@ impl Supervisor {
         self.threads.values().any(|it| it.standing == Standing::Detached)
     }
 
-    /// Is any program about to be started that has joined?
+    /// Whether a program that has joined is about to start.
     fn has_entering(&self) -> bool {
         self.threads.values().any(|it| it.standing == Standing::Entering)
     }
 
-    /// Is nothing under way that has been begun?
+    /// Whether nothing that was begun is still in progress.
     fn is_quiet(&mut self) -> bool {
         let has_execs = self.notified.as_ref().is_some_and(|it| it.has_execs());
         !has_execs && self.jobs.is_empty() && !self.has_booting() && self.left_halted.is_empty()
     }
 
-    /// Would nothing end with this process that its programs need?
+    /// Whether nothing that its programs need would end with this process.
     fn ends_nothing(&self) -> bool {
         let ends = |it: &Thread| it.tied || it.kept.is_some() || it.standing != Standing::Member;
         !self.threads.values().any(ends)
     }
 
-    /// Are calls answered?
+    /// Whether calls are answered.
     pub(super) fn answers_calls(&self) -> bool {
         let stage = self.hand_over.as_ref().map(|it| &it.stage);
         matches!(stage, None | Some(Stage::Starting(_)))
     }
 
-    /// Goes on with it, if it is time.
+    /// Proceeds with the hand-over when it is time.
     pub(super) fn go_on_with_hand_over(&mut self) {
         let left = mem::take(&mut self.left_halted);
         self.end_halts(left);
@@ -219,7 +220,7 @@ impl Supervisor {
         }
         let is_rest = *is_rest;
         let is_quiet = matches!(stage, Stage::Settling(_)) && self.is_quiet();
-        // Nothing is stopped in the middle of its start, which would never end then.
+        // A process is not stopped in the middle of its start, which would then never end.
         let is_halted = match is_rest && is_quiet {
             true => match self.halt_traced() {
                 Ok(are_all) => are_all,
@@ -231,7 +232,7 @@ impl Supervisor {
             false => true,
         };
         let has_entering = self.has_entering();
-        // Whoever has just been made is told of by the kernel alone.
+        // Only the kernel reports a process that was just created.
         let lets_go = self.notified.is_some() || !Tracee::is_any_traced();
         let is_settled = is_quiet && is_halted && self.ends_nothing() && lets_go;
         let Some(HandOver { stage, .. }) = &mut self.hand_over else { return };
@@ -249,7 +250,8 @@ impl Supervisor {
         };
     }
 
-    /// The next event where something is to be done although nothing comes, or nobody is left to be waited for.
+    /// The next event during a hand-over, where work may be due although no event comes or no thread is
+    /// left to wait for.
     pub(super) fn next_event_meanwhile(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
         let is_handed_over = self.hand_over.is_some() || !self.left_halted.is_empty();
         let span = self.slews_for().filter(|_| !is_handed_over).unwrap_or(TURN);
@@ -282,7 +284,7 @@ impl Supervisor {
         })
     }
 
-    /// All that is to be known of it at a checkpoint.
+    /// What must be known of the timeline at a checkpoint.
     fn resting(&self) -> Option<Resting> {
         let hand_over = self.hand_over.as_ref()?;
         Some(Resting {
@@ -299,9 +301,10 @@ impl Supervisor {
         })
     }
 
-    /// Stops processes that have to be traced whenever they run, and lets go of them; else the one that does not
-    /// stop. Each stops before its children, of whose stops it is not told then. Tells whether all have: one that
-    /// has just started a program is to be prepared first.
+    /// Stops the processes that must be traced whenever they run, and detaches from them; fails with
+    /// the one that does not stop. Each is stopped before its children, so that their stops are not
+    /// reported to it. Returns whether all have stopped: one that has just started a program must be
+    /// prepared first.
     fn halt_traced(&mut self) -> Result<bool, Pid> {
         let follows_all = self.notified.is_none() || self.follows_all();
         let kept = self.threads.iter().filter(|(_, it)| {
@@ -352,8 +355,8 @@ impl Supervisor {
         asked.answer(Answer::Done);
     }
 
-    /// It took too long, or this process does not stop, or the other one is gone: this one goes on.
-    /// Returns what others have asked for meanwhile.
+    /// Gives up because it took too long, this process does not stop, or the other supervisor is gone;
+    /// this one continues. Returns the requests received in the meantime.
     fn give_up_hand_over(&mut self, unstopped: Option<Pid>) -> Vec<Asked> {
         let Some(HandOver { stage, held, halted, let_go, .. }) = self.hand_over.take() else {
             return Vec::new();
@@ -383,8 +386,8 @@ impl Supervisor {
         held
     }
 
-    /// Lets processes go on that were stopped, children before their parents; later, where CRIU is not done with
-    /// them, which whoever has asked for it may not outlive.
+    /// Resumes processes that were stopped, children before their parents; later, if CRIU is not done
+    /// with them: the process that asked for it may end before that.
     fn end_halts(&mut self, halted: Vec<Halted>) {
         for halted in halted.into_iter().rev() {
             if self.end_halt(&halted).is_err() && !proc::has_ended(halted.process) {

@@ -1,7 +1,7 @@
-//! Gives a program that has just been started the image in place of the kernel's
-//! vDSO.
+//! Gives a program that has just been started the image in place of the kernel's vDSO.
 //!
-//! The program gets the shared memory as a descriptor by the `bootstrap`; nothing stays open in it.
+//! The program receives the shared memory as a descriptor through the `bootstrap`; nothing stays open
+//! in it.
 
 use std::os::fd::OwnedFd;
 
@@ -21,7 +21,7 @@ use crate::proc::{self, Pidfd};
 /// A socket of a program, and the program.
 pub type Borrowed = (OwnedFd, Pidfd);
 
-/// The exit status that says that a program cannot be run.
+/// The exit status for a program that cannot be run.
 const CANNOT_RUN: u64 = 126;
 
 /// A program that has just been started.
@@ -30,13 +30,13 @@ pub struct Started {
     pub tracee: Tracee,
     /// The OCI runtime that has started it.
     pub runtime: Option<RuntimeId>,
-    /// Has its process a filter of its own?
+    /// Whether its process has a filter of its own.
     pub has_own_filter: bool,
 }
 
 impl Installer {
-    /// Prepares a program; it is in the stop that announces its start. Returns what can be closed once
-    /// it goes on, if it starts by itself.
+    /// Prepares a program that is in the stop that announces its start. Returns what can be closed once
+    /// it runs, if it starts by itself.
     pub async fn install(self, started: Started) -> Result<Option<Borrowed>, Refusal> {
         let Started { tracee, runtime, has_own_filter } = started;
         let visits = runtime.is_some();
@@ -49,16 +49,16 @@ impl Installer {
             }
         };
         tracee.set_signal_mask(ALL_SIGNALS).map_err(Refusal::step("block its signals"))?;
-        // A filter of a container's, or of its own, may forbid what follows.
+        // A filter of a container or of its own may forbid the following steps.
         let suspended = (visits || has_own_filter) && tracee.suspend_filters();
-        // But for the first program of a visit, and where the bootstrap cannot stay or was let off the
-        // filters, it starts by itself.
+        // It starts by itself, except for the first program of a visit, or where the bootstrap cannot
+        // stay or its filters were suspended.
         if !visits && !suspended && bootstrap.is_in_padding() {
             launch.entry = fresh.entry.ip();
         }
         let grows = !fresh.has_stack(tracee);
         if suspended || grows {
-            // From here on its calls are followed one by one.
+            // From here on its calls are traced one by one.
             leave_exec(&mut detour).await?;
         }
         let grown = if grows { self.grow_stack(&mut detour, &fresh).await } else { Ok(()) };
@@ -100,7 +100,7 @@ impl Installer {
         Ok(None)
     }
 
-    /// Looks at a program that is in that stop, and says what it needs to run the bootstrap.
+    /// Examines a program in that stop, and returns what it needs to run the bootstrap.
     fn examine(&self, started: Started) -> Result<(Fresh, Launch, Bootstrap), Refusal> {
         let Started { tracee, runtime, has_own_filter } = started;
         let entry = tracee.registers().map_err(Refusal::step("read its registers"))?;
@@ -119,7 +119,7 @@ impl Installer {
         Ok((fresh, launch, bootstrap))
     }
 
-    /// Lets the stack of a program grow down to where it is used.
+    /// Makes the stack of a program grow down to where it is used.
     async fn grow_stack(&self, detour: &mut Detour, fresh: &Fresh) -> Result<(), Refusal> {
         let (nr, args) = fresh.grow_stack();
         let mut registers = fresh.entry;
@@ -128,8 +128,8 @@ impl Installer {
         grown.map(drop).map_err(Refusal::step("let its stack grow"))
     }
 
-    /// Sends a new program the shared memory; ends in a stop outside of any call, or in one of a call
-    /// that is not to be made. Returns the registers with which it goes on.
+    /// Sends a new program the shared memory; ends in a stop outside any call, or in one at a call that
+    /// must not be made. Returns the registers with which it resumes.
     async fn hand_over(
         &self,
         detour: &mut Detour,
@@ -152,7 +152,7 @@ impl Installer {
 }
 
 impl Supervisor {
-    /// Ends a program that reports, by these registers, that it could not be started by itself.
+    /// Ends a program that reports, in these registers, that it could not start by itself.
     pub(super) fn refuse_boot(&mut self, tracee: Tracee, report: Registers) -> nix::Result<()> {
         let Err(refusal) = outcome(Step::Image, &report) else { return Ok(()) };
         self.say_refused(tracee, &refusal);
@@ -169,8 +169,8 @@ impl Supervisor {
         self.say(tracee.0, &format!("{program} is not run in this timeline: {refusal}"));
     }
 
-    /// Tells why a program cannot be let into the timeline; what ends it, with the status that says
-    /// "cannot be run", unless it has ended.
+    /// Reports why a program cannot be let into the timeline; returns the future that ends it with the
+    /// status for "cannot be run", unless it has ended.
     pub(super) fn refuse(
         &mut self,
         tracee: Tracee,
@@ -180,13 +180,13 @@ impl Supervisor {
             return None;
         }
         self.say_refused(tracee, refusal);
-        // Whoever started the first program may read until nobody can write any more.
+        // Whoever started the first program may read until no writer is left.
         self.first_stderr = None;
         Some(end_program(tracee))
     }
 }
 
-/// Ends a program whose memory may be closed to us: its first system call becomes its last.
+/// Ends a program whose memory may be inaccessible: its first system call becomes its last.
 async fn end_program(tracee: Tracee) -> nix::Result<()> {
     let mut detour = Detour::new(tracee);
     detour.run_to_syscall().await?;
@@ -194,7 +194,7 @@ async fn end_program(tracee: Tracee) -> nix::Result<()> {
     registers.exit(CANNOT_RUN);
     tracee.set_registers(registers)?;
     if registers.is_32_bit() {
-        // The filter stops every 32-bit call; this one is ours.
+        // The filter stops every 32-bit call; this one is the supervisor's.
         detour.run_to_filter(registers, || {}).await?;
     }
     tracee.resume(None)
@@ -207,7 +207,7 @@ async fn leave_exec(detour: &mut Detour) -> Result<Registers, Refusal> {
     detour.tracee.registers().map_err(Refusal::step("read its registers"))
 }
 
-/// What the program is let run for.
+/// What the program is run for.
 #[derive(Clone, Copy)]
 enum Step {
     Sockets,
@@ -223,9 +223,9 @@ impl Step {
     }
 }
 
-/// Lets the program run from these registers until it reports, which must not be a failure; ends in
-/// the stop of the call by which it reports, or behind that. Returns the registers of that call.
-/// `meanwhile` is done while it runs.
+/// Runs the program from these registers until it reports, which must not be a failure; ends in the
+/// stop of the reporting call, or after it. Returns the registers of that call. `meanwhile` is called
+/// while it runs.
 async fn run(
     detour: &mut Detour,
     step: Step,
@@ -243,14 +243,14 @@ async fn run(
     outcome(step, &report).map(|()| report)
 }
 
-/// What is reported.
+/// The outcome that is reported.
 fn outcome(step: Step, report: &Registers) -> Result<(), Refusal> {
     let error = match report.arg(1) as i64 {
         0 => return Ok(()),
         error => Errno::from_raw(-error as i32),
     };
     Err(match (step, error) {
-        // Where no descriptor is free for it, the kernel passes none on, without a failure.
+        // If no descriptor is free for it, the kernel passes none, without an error.
         (Step::Image, Errno::EBADF) => Refusal::Step(RECEIVE, Errno::EMFILE),
         (step, error) => Refusal::Step(step.text(), error),
     })

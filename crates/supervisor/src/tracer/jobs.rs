@@ -1,9 +1,9 @@
-//! What stopped threads are made to do, step by step: nobody waits for a step.
+//! Work that stopped threads are made to do step by step, without blocking on a step.
 //!
-//! A job is a future about one thread that follows from the stops of that thread alone. While it is
-//! under way the stops of the other threads of its process wait, and all others are answered. So a
-//! thread that does not go on, since it is frozen by its cgroup or sleeps in the kernel, delays
-//! nobody: its job goes on when it does.
+//! A job is a future about one thread that depends on the stops of that thread alone. While it is in
+//! progress, the stops of the other threads of its process wait, and all other threads are answered. So
+//! a thread that does not continue, because it is frozen by its cgroup or sleeps in the kernel, delays
+//! no other: its job continues when it does.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,65 +23,65 @@ type Outcome = Box<dyn FnOnce(&mut Supervisor) -> nix::Result<()>>;
 
 type Steps = Pin<Box<dyn Future<Output = Outcome>>>;
 
-/// The jobs under way, by process.
+/// The jobs in progress, by process.
 #[derive(Default)]
 pub struct Jobs(HashMap<Pid, Job>);
 
 struct Job {
     thread: Tracee,
     steps: Steps,
-    /// Stops of the process's other threads, for afterwards.
+    /// Stops of the process's other threads, to be handled afterwards.
     held: Vec<(Tracee, Stop)>,
 }
 
 impl Jobs {
-    /// The threads that do them.
+    /// The threads that carry them out.
     pub fn threads(&self) -> impl Iterator<Item = Pid> {
         self.0.values().map(|job| job.thread.0)
     }
 
-    /// Is none under way?
+    /// Whether none is in progress.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Is one of this process under way?
+    /// Whether a job of this process is in progress.
     pub fn concern(&self, process: Pid) -> bool {
         self.0.contains_key(&process)
     }
 }
 
 thread_local! {
-    /// What the job that is about to take a step is told.
+    /// The stop passed to the job that is about to take a step.
     static TOLD: Cell<Option<Stop>> = const { Cell::new(None) };
 }
 
-/// The next stop of the thread that the job is about.
+/// The next stop of the job's thread.
 pub async fn next_stop() -> Stop {
     poll_fn(|_| TOLD.take().map_or(Poll::Pending, Poll::Ready)).await
 }
 
-/// Takes a step of a job, which may be told of a stop.
+/// Takes a step of a job, to which a stop may be passed.
 fn step<T>(steps: Pin<&mut (impl Future<Output = T> + ?Sized)>, stop: Option<Stop>) -> Poll<T> {
     TOLD.set(stop);
     steps.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Does all steps at once, with a thread of a process that nobody else is to see before.
+/// Takes all steps at once, with a thread of a process that must not be seen by anything else before.
 pub fn complete<T>(thread: Tracee, steps: impl Future<Output = T>) -> T {
     let mut steps = pin!(steps);
     let mut stop = None;
     loop {
         match step(steps.as_mut(), stop) {
             Poll::Ready(result) => return result,
-            // Of a thread that cannot be waited for nothing is left.
+            // If a thread cannot be waited for, it is gone.
             Poll::Pending => stop = Some(thread.wait().unwrap_or(Stop::Ended)),
         }
     }
 }
 
 impl Supervisor {
-    /// Begins with a job of a stopped thread; `then` goes on with what comes of its steps.
+    /// Begins a job of a stopped thread; `then` continues with the result of its steps.
     pub(super) fn begin_job<T: 'static>(
         &mut self,
         thread: Tracee,
@@ -98,26 +98,26 @@ impl Supervisor {
         self.go_on_with(process, Job { thread, steps, held: Vec::new() }, None)
     }
 
-    /// A stop of a thread of whose process a job is under way; tells whether that was so.
+    /// Handles a stop of a thread whose process has a job in progress; `None` if it has none.
     pub(super) fn tell_job(&mut self, thread: Tracee, stop: Stop) -> Option<nix::Result<()>> {
         if self.jobs.is_empty() {
             return None;
         }
         if stop == Stop::Ended {
-            // What it told before is nobody's any more.
+            // Its earlier stops no longer apply.
             self.jobs.0.values_mut().for_each(|job| job.held.retain(|(held, _)| *held != thread));
         }
         let of_its_own = self.jobs.0.iter().find(|(_, job)| job.thread == thread);
         let process = match of_its_own {
             Some((process, _)) => *process,
             None if self.threads.contains_key(&thread.0) => self.process_of(thread.0)?,
-            // Whoever is new is not known before it is answered.
+            // A new thread is not known before it is answered.
             None => proc::process_of(thread.0)?,
         };
         let mut job = self.jobs.0.remove(&process)?;
         if job.thread == thread {
             if matches!(stop, Stop::Ended | Stop::Exec) {
-                // Its process has ended, or starts another program: nothing is left to be done.
+                // Its process has ended or starts another program: nothing is left to be done.
                 self.answer_held(job.held);
                 return None;
             }
@@ -138,7 +138,7 @@ impl Supervisor {
         };
         let answered = outcome(self);
         if !self.jobs.concern(process) {
-            // What it was asked meanwhile is lost in its steps.
+            // Requests to the thread in the meantime are lost in its steps.
             self.ask_again(job.thread);
         }
         self.answer_held(job.held);

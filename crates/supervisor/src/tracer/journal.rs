@@ -1,4 +1,4 @@
-//! The state of a timeline, written down where whoever takes it over finds it.
+//! The state of a timeline, written down where a successor can find it.
 
 use std::fs::File;
 use std::io;
@@ -8,28 +8,28 @@ use std::os::unix::fs::FileExt;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::Serialize;
 
-/// Where a byte says that the timeline has ended.
+/// The offset of a byte that says whether the timeline has ended.
 pub const ENDED_AT: u64 = 0;
 
-/// Where a word says which document holds, and how long it is.
+/// The offset of a word that says which document is valid, and its length.
 const CURRENT_AT: u64 = 8;
 
-/// Where the two documents are: one is written while the other holds, so that a writer that is killed
-/// leaves one that is whole.
+/// The offsets of the two documents: one is written while the other is valid, so that a writer that is
+/// killed leaves a complete one.
 const DOCUMENTS_AT: [u64; 2] = [4 << 10, 4 << 30];
 
-/// How many bits of that word are the length.
+/// How many bits of that word hold the length.
 const LENGTH_BITS: u32 = 56;
 
 /// Memory that the supervisor writes and its guardian reads.
 pub struct Journal {
     file: File,
-    /// Which of the documents is written next.
+    /// The document to be written next.
     next: usize,
 }
 
 impl Journal {
-    /// An empty one.
+    /// Returns an empty journal.
     pub fn new() -> nix::Result<Self> {
         let file = memfd_create(c"eigentime-state", MFdFlags::MFD_CLOEXEC)?;
         Ok(Self { file: file.into(), next: 0 })
@@ -38,7 +38,7 @@ impl Journal {
     /// Replaces the document.
     pub fn write(&mut self, document: &impl Serialize) {
         let document = serde_json::to_vec(document).expect("states are plain data");
-        // Where there is no memory for it, what was written last holds.
+        // If there is no memory for it, the last document stays valid.
         let _ = self.write_bytes(&document);
     }
 
@@ -51,9 +51,9 @@ impl Journal {
         Ok(())
     }
 
-    /// The timeline ends with its supervisor.
+    /// Notes that the timeline ends with its supervisor.
     pub fn end(&self) {
-        // Memory that is there already.
+        // This memory exists already.
         let _ = self.file.write_all_at(&[1], ENDED_AT);
     }
 

@@ -1,8 +1,8 @@
-//! Brings threads out of the kernel's vDSO.
+//! Moves threads out of the kernel's vDSO.
 //!
-//! Its functions read the clock again if the kernel has updated it meanwhile, as it does at each tick.
-//! One instruction at a time, on a busy host, that is always so, and they would never return. So they
-//! run up to their return.
+//! Its functions read the clock again if the kernel has updated it in the meantime, as it does at each
+//! tick. When single-stepped on a busy host, that is always the case, and they would never return. So
+//! they are run until they return.
 
 use nix::errno::Errno;
 
@@ -12,7 +12,7 @@ use crate::host::KernelVdso;
 /// How many functions may call each other.
 const DEPTH: usize = 8;
 
-/// Lets a stopped thread go on until it is not in the kernel's vDSO at `base`; tells whether it is.
+/// Runs a stopped thread until it is outside the kernel's vDSO at `base`; returns whether it is.
 pub fn leave(kernel: &KernelVdso, base: u64, thread: Tracee) -> nix::Result<bool> {
     let range = base..base + kernel.size();
     for _ in 0..DEPTH {
@@ -25,7 +25,7 @@ pub fn leave(kernel: &KernelVdso, base: u64, thread: Tracee) -> nix::Result<bool
                 let at = thread.registers()?.ip();
                 thread.step_until(|registers| registers.ip() != at)?
             }
-            // What is left is to step, and to hope.
+            // Only single-stepping is left, with no guarantee.
             Err(Errno::ENOSPC) => {
                 thread.step_until(|registers| !range.contains(&registers.ip()))?
             }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::tracer::tracee::Stop;
 
-    /// In the process that reads the clock.
+    /// Set in the process that reads the clock.
     const READS: &str = "EIGENTIME_TEST_READS";
 
     #[test]

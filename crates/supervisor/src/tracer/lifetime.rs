@@ -9,26 +9,26 @@ use crate::control::server::Asked;
 /// What a timeline's beginning and end depend on.
 #[derive(Default)]
 pub struct Lifetime {
-    /// Does it end with its last member?
+    /// Whether it ends with its last member.
     pub ephemeral: bool,
     /// The process that brings members, until it has ended.
     pub bringer: Option<Pid>,
-    /// The process that it ends with.
+    /// The process with which it ends.
     pub holder: Option<Pid>,
-    /// Has the first program been started?
+    /// Whether the first program has been started.
     pub started: bool,
-    /// Had it another supervisor before?
+    /// Whether it had another supervisor before.
     pub is_resumed: bool,
-    /// Has another supervisor taken it over?
+    /// Whether another supervisor has taken it over.
     pub is_handed_over: bool,
-    /// Is it to end although it has members, or none?
+    /// Whether it must end, whether or not it has members.
     pub removed: bool,
-    /// Who has asked for that, and is not answered yet.
+    /// Those who have asked for that and are not answered yet.
     pub removers: Vec<Asked>,
 }
 
 impl Supervisor {
-    /// Has the control socket report when the bringer has ended.
+    /// Makes the control socket report when the bringer has ended.
     pub(super) fn await_bringer(&mut self) {
         let (Some(bringer), Some(control)) = (self.lifetime.bringer, &self.control) else { return };
         if control.ask_after(bringer, Request::BringerEnded).is_err() {
@@ -36,25 +36,25 @@ impl Supervisor {
         }
     }
 
-    /// Has the timeline end with its holder.
+    /// Makes the timeline end with its holder.
     pub(super) fn await_holder(&mut self) {
         let (Some(holder), Some(control)) = (self.lifetime.holder, &self.control) else { return };
         self.lifetime.removed |=
             control.ask_after(holder, Request::Remove { force: true }).is_err();
     }
 
-    /// Nobody comes who was to be brought, unless somebody has come and goes on.
+    /// Handles the end of the bringer: a timeline whose members were still to be brought ends.
     pub(super) fn bringer_has_ended(&mut self) {
         self.lifetime.bringer = None;
         self.lifetime.removed |= self.timekeeper().awaits_attached() || !self.restored.is_empty();
     }
 
-    /// Can nobody find the timeline any more?
+    /// Whether the timeline can no longer be found.
     pub(super) fn is_unreachable(&self) -> bool {
         self.control.as_ref().is_some_and(|control| !control.is_found())
     }
 
-    /// Is nobody left with whom an ephemeral timeline goes on?
+    /// Whether an ephemeral timeline has nothing left that keeps it alive.
     pub(super) fn has_outlived_its_members(&self) -> bool {
         self.lifetime.ephemeral
             && self.lifetime.bringer.is_none()
@@ -65,9 +65,9 @@ impl Supervisor {
             && self.is_listened_to_by_nobody()
     }
 
-    /// Ends the timeline. Whoever has asked for it is answered once its members have ended.
+    /// Ends the timeline. The request is answered once its members have ended.
     pub(super) fn end_for(&mut self, asked: Asked) {
-        // The name is free before the answer is there.
+        // The name is free before the answer is sent.
         if let Some(control) = &mut self.control {
             control.forget();
         }

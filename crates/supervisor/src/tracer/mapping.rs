@@ -1,4 +1,4 @@
-//! Maps the region in a program by calls of its own, one at a time.
+//! Maps the region in a program, through calls of its own, one at a time.
 //!
 //! A program that the filter stops maps it faster: see `install`.
 
@@ -24,10 +24,10 @@ pub const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 pub const PRIVATE: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
 pub const NO_FILE: u64 = u64::MAX;
 
-/// The step that needs the last descriptor.
+/// The step that needs the last free descriptor.
 pub const RECEIVE: &str = "receive the shared memory in it";
 
-/// What is put into memory of the program for the steps.
+/// What is written to memory of the program for the steps.
 #[repr(C)]
 struct Block {
     sockets: [i32; 2],
@@ -54,7 +54,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// For one that lies at `address`, and the descriptor that comes with it at `control`.
+    /// Returns the message for a block at `address`, whose descriptor is received at `control`.
     pub fn new(address: u64, control: u64) -> Self {
         let at = |offset: usize| address + offset as u64;
         Self {
@@ -94,9 +94,9 @@ pub fn step(step: &'static str) -> impl FnOnce(Errno) -> Failed {
 pub struct Installer {
     pub region: Arc<Region>,
     pub kernel: KernelVdso,
-    /// Does the kernel's vDSO make system calls of its own for the clocks?
+    /// Whether the kernel's vDSO makes system calls of its own for the clocks.
     pub raw_clock: bool,
-    /// Is it only traced for moments?
+    /// Whether it is only traced for moments.
     pub untraced: bool,
 }
 
@@ -110,7 +110,7 @@ impl Supervisor {
 }
 
 impl Installer {
-    /// Maps the region in the process, whose memory at `scratch` can be used.
+    /// Maps the region in the process, where memory at `scratch` can be used.
     pub async fn map_region(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
         let layout = self.region.layout;
         let (read, execute) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_EXEC);
@@ -124,7 +124,7 @@ impl Installer {
         self.map(visit, scratch, &maps, libc::MAP_FIXED_NOREPLACE).await
     }
 
-    /// Puts the page with the map in the place of another's, in a process that has the image.
+    /// Replaces another page with the page that holds the map, in a process that has the image.
     pub async fn map_page(&self, visit: &mut Visit, scratch: u64) -> Result<(), Failed> {
         let layout = self.region.layout;
         let page = (layout.base()..layout.private(), libc::PROT_READ, libc::MAP_SHARED);
@@ -176,7 +176,7 @@ impl Installer {
         mapped.map_err(step("map the image in it"))
     }
 
-    /// Passes the shared memory to the process through its sockets; its descriptor there.
+    /// Passes the shared memory to the process through its sockets; returns its descriptor there.
     async fn pass_region(
         &self,
         visit: &mut Visit,
@@ -197,13 +197,13 @@ impl Installer {
         let descriptor = at(offset_of!(Block, control.descriptor));
         let [descriptor] = tracee.read_words(descriptor).map_err(step("read its descriptor"))?;
         match descriptor as u32 {
-            // Where none is free for it, the kernel passes none on, without a failure.
+            // If no descriptor is free for it, the kernel passes none, without an error.
             u32::MAX => Err(Failed(RECEIVE, Errno::EMFILE)),
             descriptor => Ok(descriptor.into()),
         }
     }
 
-    /// What the image in a process has to know: the functions of its kernel vDSO, which is at `vdso`.
+    /// What the image in a process must know: the functions of its kernel vDSO, which is at `vdso`.
     pub fn functions_at(&self, vdso: u64, has_own_filter: bool) -> KernelFunctions {
         let layout = self.region.layout;
         let raw = layout.symbol(symbols::RAW_CLOCK_GETTIME);
@@ -217,7 +217,7 @@ impl Installer {
         functions
     }
 
-    /// Tells the image in a program, which is stopped, what it has to know.
+    /// Tells the image in a stopped program what it must know.
     pub fn write_functions(
         &self,
         tracee: Tracee,

@@ -1,44 +1,44 @@
 //! The supervisor: follows every thread of a timeline and answers its stops.
 //!
 //! - `serving`: answers stops until the timeline ends.
-//! - `starting`: processes and threads that are made, and programs that are started.
+//! - `starting`: new processes, threads and programs.
 //! - `tracee`: a traced thread: its stops, registers and memory.
-//! - `detour`: makes a stopped thread do something on our behalf.
+//! - `detour`: makes a stopped thread act on the supervisor's behalf.
 //! - `visit`: several system calls of that kind.
-//! - `jobs`: what threads do so, step by step, while all others are answered.
+//! - `jobs`: the steps of such threads, while all others are answered.
 //! - `fresh`: a program that has just been started.
 //! - `install`: gives such a program the image.
-//! - `bootstrap`: the code that does it in the program.
+//! - `bootstrap`: the code that does this in the program.
 //! - `mapping`: the same, one call at a time.
 //! - `plain`: structures as bytes.
-//! - `notified`: programs that nothing traces between their calls.
+//! - `notified`: programs that are not traced between their calls.
 //! - `attach`, `detach`: moves a running process into the timeline and out of it.
-//! - `kernel_vdso`: brings threads out of the kernel's vDSO.
-//! - `blocked`: what a thread is blocked in, and until when it waits.
+//! - `kernel_vdso`: moves threads out of the kernel's vDSO.
+//! - `blocked`: the call that a thread is blocked in, and its deadline.
 //! - `oci_runtimes`: OCI runtimes whose containers live by the timeline.
 //! - `seccomp_stop`: answers calls that the filter stopped.
 //! - `strict`: the strict mode of seccomp.
-//! - `rewrite`: sites of calls that go straight to the image.
-//! - `idle`: leaps to the next deadline when all wait.
+//! - `rewrite`: call sites that go straight to the image.
+//! - `idle`: leaps to the next deadline when all threads wait.
 //! - `signal_delivery`: signals that overtake a call on its way through the image.
-//! - `permissions`: who may join it, and who may set its wall clock.
-//! - `wall`: sets the timeline's wall clock, for a program that does so.
-//! - `journal`: what whoever takes it over has to know.
+//! - `permissions`: who may join the timeline, and who may set its wall clock.
+//! - `wall`: sets the timeline's wall clock on behalf of a program.
+//! - `journal`: the state that a successor needs.
 //! - `hand_over`: hands a timeline over to another supervisor.
 //! - `takeover`: takes over a timeline whose supervisor has ended.
 //! - `timelines`: the timeline, and those inside it.
-//! - `nesting`: makes one inside.
-//! - `timekeeper`: the clocks of one, and the one writer of their map.
-//! - `change`: changes the clocks, and lets all that waits follow.
-//! - `rearm`: arms timers anew after that.
-//! - `wait_restart`: makes waiting calls look at the map again.
+//! - `nesting`: creates a timeline inside another.
+//! - `timekeeper`: the clocks of a timeline, and the only writer of their map.
+//! - `change`: changes the clocks and adjusts everything that waits.
+//! - `rearm`: rearms timers after that.
+//! - `wait_restart`: makes waiting calls read the map again.
 //! - `lifetime`: when the timeline begins and ends.
-//! - `requests`: carries out what is asked of a named timeline.
-//! - `show`: tells how the timeline stands.
-//! - `ending`: lets programs end while clocks stand still.
+//! - `requests`: carries out requests to a named timeline.
+//! - `show`: reports the state of the timeline.
+//! - `ending`: lets programs end while clocks are frozen.
 //! - `signals`: signals to the supervisor itself.
-//! - `yielding`: yields the processor while a stop is waited for.
-//! - `notes`: words to the user.
+//! - `yielding`: yields the processor while polling for a stop.
+//! - `notes`: messages to the user.
 
 mod attach;
 mod blocked;
@@ -108,7 +108,7 @@ pub use timekeeper::{Opening, TimeNamespace};
 use timelines::Timelines;
 pub use tracee::Tracee;
 
-/// What a timeline depends on.
+/// The parameters of a timeline.
 pub struct Subject {
     /// How much of it can differ from the host.
     pub scope: Scope,
@@ -118,40 +118,41 @@ pub struct Subject {
     pub clocks: Clocks,
     /// When they begin to run.
     pub opening: Opening,
-    /// The socket by which it is steered, if it has a name.
+    /// The socket that controls it, if it has a name.
     pub control: Option<Control>,
-    /// Is it to end with its last member?
+    /// Whether it ends with its last member.
     pub ephemeral: bool,
-    /// The process that brings members: it does not end before that one, but with it if it has brought none.
+    /// The process that brings members: the timeline does not end before that process, but with it if
+    /// it has brought none.
     pub bringer: Option<Pid>,
-    /// The process that it ends with, whatever members there are.
+    /// The process with which it ends, whatever members there are.
     pub holder: Option<Pid>,
     /// What it allows to others.
     pub consent: Consent,
-    /// Are sites of calls rewritten?
+    /// Whether call sites are rewritten.
     pub rewrites: bool,
-    /// Why its programs are traced for their whole life; `None`: they are not, where that can be.
+    /// Why its programs are traced for their whole life; `None`: they are not, where possible.
     pub lifelong: Option<Lifelong>,
-    /// Where its state is written down, if its programs are to go on when its supervisor is killed.
+    /// Where its state is written down, if its programs survive a killed supervisor.
     pub journal: Option<Journal>,
 }
 
-/// What the supervisor of a timeline that has programs already needs.
+/// What the supervisor of a timeline that already has programs needs.
 pub struct Resources {
     /// The memory that they share.
     pub region: Arc<Region>,
     /// The kernel's vDSO.
     pub kernel: KernelVdso,
-    /// The socket by which the timeline is steered.
+    /// The socket that controls the timeline.
     pub control: Control,
-    /// The descriptors on which filters tell of calls, each with what is known of it.
+    /// The listeners for calls that filters report, each with what is known of it.
     pub listeners: Vec<(OwnedFd, Option<u32>)>,
     /// Where its state is written down.
     pub journal: Journal,
 }
 
 impl Subject {
-    /// A timeline without a name.
+    /// Returns the parameters of a timeline without a name.
     pub fn private(scope: Scope, groups: Vec<u32>, clocks: Clocks, opening: Opening) -> Self {
         Self {
             scope,
@@ -177,18 +178,18 @@ pub struct Supervisor {
     kernel: KernelVdso,
     /// The caller's groups, to be shown in its user namespace.
     groups: Vec<u32>,
-    /// Does the kernel's vDSO make system calls of its own for the clocks, so that
-    /// new programs had better do it themselves?
+    /// Whether the kernel's vDSO makes system calls of its own for the clocks, so that new programs
+    /// should make them directly.
     raw_clock: bool,
-    /// Do files that give privileges give them here? Only ordinary users have to renounce that.
+    /// Whether files that confer privileges do so here. Only ordinary users must renounce that.
     keeps_privileges: bool,
-    /// Threads that are to be let go as soon as they stop.
+    /// Threads to be detached as soon as they stop.
     unwanted: HashSet<Pid>,
     /// The timeline, and those that lie on it.
     timelines: Timelines,
     /// When it begins and ends.
     lifetime: lifetime::Lifetime,
-    /// Processes that were brought from a checkpoint, until they go on.
+    /// Processes brought from a checkpoint, until they are resumed.
     restored: Vec<attach::BroughtBack>,
     /// The caller's standard error, until the first program has been started.
     first_stderr: Option<OwnedFd>,
@@ -198,72 +199,73 @@ pub struct Supervisor {
     runtimes: oci_runtimes::Runtimes,
     /// The socket, if it has a name.
     control: Option<Control>,
-    /// Has it no name of its own? It may be lent one for a checkpoint.
+    /// Whether it has no name of its own. It may be lent one for a checkpoint.
     is_private: bool,
     /// The programs' timers.
     timers: rearm::Timers,
     /// How it waits for stops.
     polling: polling::Polling,
-    /// What stopped threads are being made to do.
+    /// The work that stopped threads are made to do.
     jobs: jobs::Jobs,
-    /// Notes that have been given since somebody joined last.
+    /// Notes given since a process last joined.
     noted: HashSet<(String, notes::Note)>,
-    /// Sites of calls that go straight to the image.
+    /// Call sites that go straight to the image.
     rewrites: rewrite::Rewrites,
-    /// How the time that nobody uses is skipped.
+    /// How idle time is skipped.
     idle: Option<idle::Idle>,
-    /// The threads as they were when somebody asked last whether all wait.
+    /// The threads at the last query whether all wait.
     asked_waiters: idle::Waiters,
     /// Why it traces programs for their whole life, if it does.
     lifelong: Option<Lifelong>,
-    /// How it is told of calls, if it does not.
+    /// How it is notified of calls, if it does not trace for life.
     notified: Option<notified::Notified>,
     booting: notified::Booting,
-    /// Where its state is written down, if its programs are to go on without it.
+    /// Where its state is written down, if its programs survive it.
     journal: Option<Journal>,
-    /// Is there anything that has not been written down yet?
+    /// Whether some state has not been written down yet.
     has_new_state: bool,
-    /// Processes that were stopped for a checkpoint which is over, and that CRIU may not have let go yet.
+    /// Processes that were stopped for a checkpoint that is over, and that CRIU may not have released
+    /// yet.
     left_halted: Vec<attach::Halted>,
-    /// Another that takes the timeline over.
+    /// A hand-over of the timeline in progress.
     hand_over: Option<hand_over::HandOver>,
-    /// When the clocks have caught up, and at which rate they go on then.
+    /// When the clocks will have caught up, and the rate from then on.
     slew: Option<(Instant, Rate)>,
 }
 
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
-    /// Its process, once somebody has asked.
+    /// Its process, once determined.
     process: Option<Pid>,
-    /// How it stands to the timeline.
+    /// Its relation to the timeline.
     standing: Standing,
-    /// Its timeline, once somebody has asked.
+    /// Its timeline, once determined.
     timeline: Option<Number>,
-    /// The one in which it is about to start a program, if that is another.
+    /// The timeline in which it is about to start a program, if that is another.
     enters: Option<Number>,
     /// The OCI runtime that has started it.
     runtime: Option<oci_runtimes::RuntimeId>,
-    /// Has its program set a filter? That stays, also when it starts another.
+    /// Whether its program has set a filter. That persists when it starts another program.
     has_own_filter: bool,
-    /// Why it is traced although nothing is to be done in it, if it is.
+    /// Why it is traced although no work is pending in it, if it is.
     kept: Option<Lifelong>,
-    /// Is it in a stop of job control?
+    /// Whether it is in a job-control stop.
     halted: bool,
-    /// Has it just come out of one, which ends some calls with EINTR?
+    /// Whether it has just left one, which ends some calls with EINTR.
     continued: bool,
-    /// Does it end with the supervisor since it is about to start a program?
+    /// Whether it ends with the supervisor because it is about to start a program.
     tied: bool,
-    /// Is it to look at the map again as soon as it stops?
+    /// Whether it must read the map again as soon as it stops.
     recheck: wait_restart::Recheck,
-    /// Is its program on the way to its first instruction, or has not stopped since?
+    /// Whether its program is on the way to its first instruction, or has not stopped since.
     boots: bool,
 }
 
-/// How a thread stands to the timeline.
+/// The relation of a thread to the timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Standing {
-    /// It lives by it.
+    /// It lives by the timeline.
     #[default]
     Member,
     /// It has joined, but not started its program yet.
@@ -275,7 +277,7 @@ enum Standing {
 }
 
 impl Thread {
-    /// Has it something that goes to what it makes?
+    /// Whether it has state that its children and threads inherit.
     fn hands_down(&self) -> bool {
         self.runtime.is_some()
             || self.timeline.is_some_and(|timeline| timeline != Number::OUTERMOST)
@@ -286,7 +288,7 @@ impl Thread {
 }
 
 impl Supervisor {
-    /// A supervisor that does not follow anything yet.
+    /// Returns a supervisor that does not follow anything yet.
     pub fn new(region: Arc<Region>, kernel: KernelVdso, subject: Subject) -> Self {
         let Subject { scope, groups, clocks, opening, control, consent, .. } = subject;
         if control.is_some() {
@@ -311,12 +313,12 @@ impl Supervisor {
                 ephemeral: subject.ephemeral,
                 bringer: subject.bringer,
                 holder: subject.holder,
-                // Those that come later come when they come.
+                // Later programs may come at any time.
                 started: opening.awaits_programs(),
                 ..Default::default()
             },
             restored: Vec::new(),
-            // Only of a program that it is to be told of.
+            // Only needed for messages about a first program.
             first_stderr: (!opening.awaits_programs())
                 .then(|| std::io::stderr().as_fd().try_clone_to_owned().ok())
                 .flatten(),
@@ -349,14 +351,14 @@ impl Supervisor {
         stderr.into_iter().chain(self.lasting_descriptors()).collect()
     }
 
-    /// Those that it needs as long as it lives.
+    /// The descriptors that it needs for as long as it lives.
     fn lasting_descriptors(&self) -> impl Iterator<Item = i32> {
         let control = self.control.as_ref().map(Control::descriptors).unwrap_or_default();
         let journal = self.journal.as_ref().map(|journal| journal.as_fd().as_raw_fd());
         self.timekeeper().region().descriptors().chain(control).chain(journal)
     }
 
-    /// Lets the clocks run, as this process sees them from now on.
+    /// Starts the clocks, as this process sees them from now on.
     pub fn open(&mut self) -> nix::Result<()> {
         if let Some(offsets) = self.timekeeper().own_namespace() {
             namespace::enter_as_privileged(offsets)?;
@@ -365,8 +367,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Lets the clocks of a timeline begin now: when it is made, and once more when its first
-    /// program starts, if nobody has changed them until then.
+    /// Starts the clocks of a timeline now: when it is created, and again when its first program
+    /// starts, if nothing has changed them until then.
     fn begin_clocks(&mut self, timeline: Number) {
         if self.timelines.begin(timeline) && timeline == Number::OUTERMOST {
             self.begin_to_skip();
@@ -375,13 +377,14 @@ impl Supervisor {
 
     /// Passes signals that end a program on to `program`, for as long as it runs.
     ///
-    /// This or [`ignore_signals`](Self::ignore_signals) has to come before any other thread is made.
+    /// This or [`ignore_signals`](Self::ignore_signals) must be called before any other thread is
+    /// created.
     pub fn pass_signals_to(&mut self, program: Option<Pid>) -> nix::Result<()> {
         signals::pass_to(program);
         self.prepare_notified()
     }
 
-    /// Leaves it to the engine to end its containers.
+    /// Leaves ending its containers to the engine.
     pub fn ignore_signals(&mut self) -> nix::Result<()> {
         signals::ignore();
         self.prepare_notified()

@@ -1,8 +1,8 @@
-//! Timelines without a name, which have one for as long as the process that asks for it lives: a checkpoint
-//! is made of them by that name.
+//! Timelines without a name, which have one for as long as the process that asks for it lives: a
+//! checkpoint is made of them by that name.
 //!
-//! It is asked for by a signal, since there is no socket before: such a timeline costs nothing more until
-//! then.
+//! It is requested by a signal, since there is no socket before: until then, such a timeline has no
+//! extra cost.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::proc;
 use crate::registry::{Name, Registry};
 
 impl Supervisor {
-    /// Takes a name, if somebody has asked for it. If that fails, whoever has asked finds none.
+    /// Takes a name, if one was requested. If that fails, the process that requested it finds none.
     pub(super) fn take_name(&mut self) {
         let Some((asker, number)) = signals::asked_name() else { return };
         if self.control.is_none() && !proc::has_ended(asker) {
@@ -28,7 +28,7 @@ impl Supervisor {
         let name: Name = number.to_string().parse().ok()?;
         let registry = Registry::open().ok()?;
         let lock = registry.lock().ok()?;
-        // It is another's.
+        // It belongs to another timeline.
         if registry.connect(&name).ok()?.is_some() {
             return None;
         }
@@ -37,7 +37,7 @@ impl Supervisor {
         let region = Arc::clone(self.timekeeper().region());
         let kept = control.start(&region).is_ok()
             && control.ask_after(asker, Request::GiveNameBack).is_ok();
-        // It is taken once more.
+        // `forget` takes the lock again.
         drop(lock);
         if !kept {
             control.forget();
@@ -46,7 +46,7 @@ impl Supervisor {
         kept.then_some(control)
     }
 
-    /// Has no name any more.
+    /// Gives up its name.
     pub(super) fn give_name_back(&mut self) {
         if let Some(mut control) = self.control.take_if(|_| self.is_private) {
             control.forget();
@@ -54,7 +54,7 @@ impl Supervisor {
         }
     }
 
-    /// What is not done for one that has its name for a checkpoint only.
+    /// Refuses a request that a timeline does not serve if it has its name for a checkpoint only.
     pub(super) fn check_name(&self, request: &Request) -> Result<(), String> {
         let is_done = matches!(
             request,

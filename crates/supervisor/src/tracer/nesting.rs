@@ -1,4 +1,4 @@
-//! Makes a timeline inside another, as a program asks for it that calls `eigentime run` there.
+//! Creates a timeline inside another, as requested by a program that calls `eigentime run` there.
 
 use eigentime_calls::{Nr, nr};
 use eigentime_vdso::NESTING_CLOCK;
@@ -14,16 +14,16 @@ use crate::plan::{Lifelong, Start, Tracing, lifelong};
 
 impl Plain for Letter {}
 
-/// More bytes than any request has.
+/// A limit above the size of any request.
 const MOST: u64 = 64 << 10;
 
-/// Is it the call by which a program asks for a timeline inside its own?
+/// Whether it is the call by which a program requests a timeline inside its own.
 pub fn asks_to_nest(nr: Nr, args: &[u64; 6]) -> bool {
     nr == nr::CLOCK_GETTIME && args[0] as u32 == NESTING_CLOCK
 }
 
 impl Supervisor {
-    /// Does what a thread asks for by the letter at an address; the length of the answer.
+    /// Serves the request of a thread in the letter at an address; returns the length of the answer.
     pub(super) fn nest(&mut self, thread: Tracee, letter: u64) -> nix::Result<i64> {
         let letter: Letter = thread.read_plain(letter)?;
         if letter.length > MOST {
@@ -41,7 +41,7 @@ impl Supervisor {
         Ok(text.len() as i64)
     }
 
-    /// Makes a timeline in which the thread starts its next program.
+    /// Creates a timeline in which the thread starts its next program.
     fn make_inner(&mut self, thread: Tracee, asked: &Asked) -> Result<Entered, String> {
         let Asked { clocks, consent, rewrites, tracing } = asked;
         let refusals = [

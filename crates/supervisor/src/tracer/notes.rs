@@ -1,6 +1,5 @@
-//! Words to the user, on the standard error of the program that they are about: the
-//! supervisor itself holds no descriptor of its caller's, so that it keeps no pipe
-//! open.
+//! Messages to the user, on the standard error of the program concerned: the supervisor itself holds no
+//! descriptor of its caller, so that it keeps no pipe open.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +14,7 @@ use crate::control::Event;
 use crate::filter::Scope;
 use crate::proc;
 
-/// Something a user must be told, once for each program, and again for who joins later.
+/// A message to the user, given once for each program, and again when another process joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Note {
     /// It uses io_uring.
@@ -24,7 +23,7 @@ pub enum Note {
     ForeignCall,
     /// It wants to change the rate of the wall clock.
     Frequency,
-    /// It wants to set the wall clock, and has not the capability for it.
+    /// It wants to set the wall clock and lacks the capability for it.
     MayNotSet,
     /// It wants to set a wall clock that nobody may set.
     SharedClock,
@@ -34,12 +33,12 @@ pub enum Note {
     Debugged,
     /// It may not be followed.
     NotFollowed,
-    /// It waits for time while none passes; told once for all programs.
+    /// It waits for time while none passes; reported once for all programs.
     Frozen,
 }
 
 impl Supervisor {
-    /// Gives a note, if this program has not been given it.
+    /// Gives a note, unless it has been given for this program.
     pub(super) fn note(&mut self, tracee: Tracee, note: Note) {
         let program = proc::program_of(tracee.0);
         let scope = self.timelines.get(self.timeline_of(tracee.0)).scope;
@@ -92,15 +91,15 @@ impl Supervisor {
         }
     }
 
-    /// Writes a line on the standard error of a program, unless there is nobody to
-    /// read it, and tells whoever watches.
+    /// Writes a line to the standard error of a program, unless nobody can read it, and notifies
+    /// watchers.
     pub(super) fn say(&self, about: Pid, text: &str) {
         if let Some(control) = &self.control {
             let pid = proc::process_of(about).unwrap_or(about).as_raw();
             control.tell(|| Event::Notice { pid, text: text.to_owned() });
         }
-        // A program that others may not look into has a parent that they may, or is
-        // the first one, whose standard error is still at hand.
+        // If a program cannot be inspected, its parent can, or it is the first program, whose standard
+        // error is still available.
         let borrowed = [proc::process_of(about), proc::parent_of(about)]
             .into_iter()
             .flatten()
@@ -110,8 +109,8 @@ impl Supervisor {
         }
     }
 
-    /// Notes if the file of a program that has just been started would have given
-    /// it privileges that it did not get.
+    /// Notes if the file of a program that has just been started would have given it privileges that it
+    /// did not get.
     pub(super) fn note_lost_privilege(&mut self, tracee: Tracee) {
         if self.keeps_privileges {
             return;
@@ -131,14 +130,14 @@ impl Supervisor {
     }
 }
 
-/// Set-group-ID is meant only with the group's right to execute.
+/// Set-group-ID counts only together with the group's execute permission.
 const SET_GROUP_ID: u32 = libc::S_ISGID | libc::S_IXGRP;
 
 fn write(descriptor: &OwnedFd, text: &str) {
-    // A full pipe must not stop the supervisor, and all programs with it.
+    // A full pipe must not block the supervisor, and all programs with it.
     let mut ready = [PollFd::new(descriptor.as_fd(), PollFlags::POLLOUT)];
     if poll(&mut ready, PollTimeout::ZERO) == Ok(1) {
-        // Nobody is left to be told of a failure.
+        // There is nobody left to whom a failure could be reported.
         let _ = nix::unistd::write(descriptor, format!("eigentime: {text}\n").as_bytes());
     }
 }

@@ -1,12 +1,12 @@
 //! OCI runtimes whose containers live by the timeline.
 //!
-//! The runtime, its hooks and what it does in a container before it starts the program
-//! there go on by host time: they have the filter, but are left alone. What is started in
-//! another mount namespace than the runtime's is a member.
+//! The runtime, its hooks, and what it does in a container before it starts the program there stay on
+//! host time: they have the filter, but are left alone. A program that is started in another mount
+//! namespace than the runtime's is a member.
 //!
-//! Where they are traced for life, whatever a thread makes is of the same runtime. Else each runtime
-//! has a filter of its own, which tells of what it starts and of the end of the last of that; and
-//! programs note in their image which runtime has started them.
+//! If runtimes are traced for life, whatever a thread creates belongs to the same runtime. Otherwise
+//! each runtime has a filter of its own, which reports what it starts and when the last of these ends;
+//! and programs record in their image which runtime has started them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::offset_of;
@@ -24,19 +24,19 @@ use crate::control::{Request, Starts};
 use crate::proc;
 use crate::replaced;
 
-/// A number by which a runtime is known.
+/// The number that identifies a runtime.
 pub type RuntimeId = NonZeroU32;
 
 /// The OCI runtimes that were let in.
 #[derive(Default)]
 pub struct Runtimes {
     known: HashMap<RuntimeId, Runtime>,
-    /// The last number that was given.
+    /// The last number that was assigned.
     last: u32,
 }
 
 impl Runtimes {
-    /// Gives one a number.
+    /// Adds a runtime and assigns it a number.
     fn add(&mut self, runtime: Pid, container: Container, put_back: Vec<PathBuf>) -> RuntimeId {
         self.last = self.last.wrapping_add(1);
         let id = RuntimeId::new(self.last).unwrap_or(RuntimeId::MIN);
@@ -52,14 +52,14 @@ struct Runtime {
     mounts: Option<PathBuf>,
     /// The container that it makes or enters.
     container: Container,
-    /// Files to be put back in the end.
+    /// Files to be restored in the end.
     put_back: Vec<PathBuf>,
-    /// Is its container to end, with all that it has started?
+    /// Whether its container must end, with all that it has started.
     is_ended: bool,
 }
 
 impl Supervisor {
-    /// What a process that is followed is to start.
+    /// Records what a followed process is about to start.
     pub(super) fn expect(&mut self, process: Pid, starts: &Starts) -> nix::Result<()> {
         match starts {
             Starts::Program => {}
@@ -70,7 +70,7 @@ impl Supervisor {
                 self.let_runtime_in(process, container.clone(), put_back.clone());
                 if let (Some(control), Some(other)) = (&self.control, dies_with) {
                     let end = Request::End { container: container.clone() };
-                    // One that has ended already leaves that to the container's own end.
+                    // If it has ended already, the container's own end applies.
                     let _ = control.ask_after(Pid::from_raw(*other), end);
                 }
             }
@@ -83,9 +83,9 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Lets a runtime in that is about to be started by this process.
+    /// Lets in a runtime that this process is about to start.
     fn let_runtime_in(&mut self, runtime: Pid, container: Container, put_back: Vec<PathBuf>) {
-        // Engines read what a runtime says until nobody can say more.
+        // Engines read the output of a runtime until no writer is left.
         self.first_stderr = None;
         let id = self.runtimes.add(runtime, container, put_back);
         let thread = self.thread(Tracee(runtime));
@@ -93,8 +93,8 @@ impl Supervisor {
         thread.runtime = Some(id);
     }
 
-    /// Takes in a container that was restored: the number of the runtime that its processes have, or are
-    /// to have.
+    /// Takes in a restored container: returns the number of the runtime that its processes have, or
+    /// will have.
     pub(super) fn let_restored_in(&mut self, container: &Container) -> Result<RuntimeId, Errno> {
         if let Some((id, _)) = self.runtimes.known.iter().find(|(_, it)| it.container.is(container))
         {
@@ -106,22 +106,22 @@ impl Supervisor {
         Ok(self.runtimes.add(Pid::this(), container.clone(), Vec::new()))
     }
 
-    /// Notes in the image of a process that was restored which runtime it has.
+    /// Records the runtime of a restored process in its image.
     pub(super) fn note_restored_in(&self, process: Pid, runtime: Option<RuntimeId>) {
         let Some(runtime) = runtime else { return };
         let at = self.layout.private() + offset_of!(KernelFunctions, runtime) as u64;
-        // If that fails, it only is not shown as one of the container.
+        // If that fails, it is merely not shown as part of the container.
         let _ = Tracee(process).write_forcibly(at, runtime.get().into());
     }
 
-    /// The containers that are there.
+    /// The existing containers.
     pub(super) fn containers(&self) -> Vec<Container> {
         let containers = self.runtimes.known.values().map(|runtime| &runtime.container);
         let each: BTreeMap<_, _> = containers.map(|one| ((&one.id, &one.root), one)).collect();
         each.into_values().cloned().collect()
     }
 
-    /// A container that is there.
+    /// The existing container that matches `like`.
     pub(super) fn container(&self, like: &Container) -> Option<Container> {
         self.containers().into_iter().find(|container| container.is(like))
     }
@@ -131,7 +131,7 @@ impl Supervisor {
         self.runtimes.known.get(&thread.runtime?).map(|runtime| &runtime.container)
     }
 
-    /// The runtime that has started a process, as that has noted itself.
+    /// The runtime that has started a process, as recorded in the process itself.
     pub(super) fn runtime_of(&self, process: Pid) -> Option<RuntimeId> {
         if self.runtimes.known.is_empty() {
             return None;
@@ -141,12 +141,12 @@ impl Supervisor {
         RuntimeId::new(u32::try_from(id).ok()?)
     }
 
-    /// Has a container been ended that a runtime has made or entered?
+    /// Whether a container that a runtime has made or entered has been ended.
     pub(super) fn has_been_ended(&self, runtime: RuntimeId) -> bool {
         self.runtimes.known.get(&runtime).is_some_and(|runtime| runtime.is_ended)
     }
 
-    /// Is a process of a runtime, or a program that it has started, in the container?
+    /// Whether a process of a runtime, or a program that it has started, is in the container.
     pub(super) fn is_inside(&self, tracee: Tracee, runtime: Option<RuntimeId>) -> bool {
         let outside = match runtime.and_then(|id| self.runtimes.known.get(&id)) {
             Some(runtime) => runtime.mounts.clone(),
@@ -155,8 +155,8 @@ impl Supervisor {
         mounts_of(tracee.0) != outside
     }
 
-    /// A thread has ended: if it was the last that a runtime has started, that has ended, too. Of
-    /// those that are not followed its filter tells.
+    /// Handles the end of a thread: if it was the last one that a runtime has started, the runtime has
+    /// ended too. For threads that are not followed, its filter reports that.
     pub(super) fn end_runtime(&mut self, thread: &Thread) {
         let Some(id) = thread.runtime else { return };
         if self.threads.values().all(|other| other.runtime != Some(id)) && !self.listens_to(id) {
@@ -164,14 +164,14 @@ impl Supervisor {
         }
     }
 
-    /// Nothing is left of a runtime and what it has started.
+    /// Forgets a runtime once nothing is left of it and what it has started.
     pub(super) fn forget_runtime(&mut self, id: RuntimeId) {
         if let Some(runtime) = self.runtimes.known.remove(&id) {
             self.clean_up_after(runtime);
         }
     }
 
-    /// All runtimes have ended.
+    /// Cleans up after all runtimes, which have ended.
     pub(super) fn end_runtimes(&mut self) {
         for runtime in std::mem::take(&mut self.runtimes.known).into_values() {
             self.clean_up_after(runtime);
@@ -180,7 +180,7 @@ impl Supervisor {
 
     fn clean_up_after(&self, runtime: Runtime) {
         for file in runtime.put_back {
-            // What fails, the next call of the wrapper does.
+            // If it fails, the next call of the wrapper does it.
             let _ = replaced::put_back(&file);
         }
         let is_left =
@@ -190,7 +190,7 @@ impl Supervisor {
         }
     }
 
-    /// A thread or process that was just made is as its maker is.
+    /// Gives a thread or process that was just created the state of its creator.
     pub(super) fn inherit(&mut self, made: Pid, maker: Thread) {
         let thread = self.thread(Tracee(made));
         thread.standing = maker.standing;
@@ -200,7 +200,7 @@ impl Supervisor {
         thread.kept = maker.kept;
     }
 
-    /// What a thread is whose maker is not known: it has the image, or lives by host time.
+    /// The standing of a thread whose creator is not known: it has the image, or lives by host time.
     pub(super) fn stands_by_itself(&self, thread: Pid) -> Standing {
         match proc::is_in_timeline(thread) {
             Ok(true) => Standing::Member,
@@ -218,7 +218,7 @@ impl Supervisor {
                 let _ = Tracee(process).kill();
             }
         }
-        // What has no image yet ends at its next call.
+        // A process without an image ends at its next call.
         let runtimes = self.runtimes.known.values_mut();
         for runtime in runtimes.filter(|runtime| runtime.container.is(container)) {
             runtime.is_ended = true;

@@ -1,4 +1,4 @@
-//! What the timeline's maker allows: who may join it, and who may set its wall clock.
+//! What the timeline's creator allows: who may join it, and who may set its wall clock.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ use crate::proc;
 /// CAP_SYS_TIME.
 const SYS_TIME: u32 = 25;
 
-/// What the timeline's maker allows, and what it depends on.
+/// What the timeline's creator allows, and what that depends on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Permissions {
     consent: Consent,
-    /// Has anybody joined since the first program was started?
+    /// Whether any process has joined since the first program was started.
     joined: bool,
-    /// The user namespaces in which programs came into the timeline. Whoever makes a new one has
-    /// all capabilities in it, which is no privilege over the timeline.
+    /// The user namespaces in which programs joined the timeline. Whoever creates a new one has all
+    /// capabilities in it, which is no privilege over the timeline.
     homes: HashSet<PathBuf>,
 }
 
@@ -33,22 +33,22 @@ impl Permissions {
         Self { consent, ..Self::default() }
     }
 
-    /// May containers join it because their bundle names it?
+    /// Whether containers may join it because their bundle names it.
     pub fn is_joinable(&self) -> bool {
         self.consent.joinable
     }
 
-    /// Who may set the wall clock, as it stands.
+    /// Who may set the wall clock at present.
     pub fn settable_by(&self) -> SettableBy {
         self.consent.settable_by(self.joined || self.consent.joinable)
     }
 
-    /// Somebody has joined.
+    /// Notes that a process has joined.
     pub fn note_joined(&mut self) {
         self.joined = true;
     }
 
-    /// The owner changes what is allowed.
+    /// Changes what the owner allows.
     pub fn allow(&mut self, allowance: Allowance) {
         let Allowance { joinable, settable_by } = allowance;
         self.consent.joinable = joinable.unwrap_or(self.consent.joinable);
@@ -68,7 +68,7 @@ impl Permissions {
         }
     }
 
-    /// Refuses whoever gives an option that the timeline does not have: it would not take effect.
+    /// Refuses an option that the timeline does not have, which would not take effect.
     pub fn check_asked(&self, name: &str, asked: Consent) -> Result<(), String> {
         let settable_by = asked.settable_by.filter(|who| self.consent.settable_by != Some(*who));
         let (option, change) = match settable_by {
@@ -89,7 +89,8 @@ impl Permissions {
 }
 
 impl Supervisor {
-    /// A program starts in the timeline that has not lived by it before.
+    /// Records the user namespace of a program that starts in the timeline and has not lived by it
+    /// before.
     pub(super) fn note_home(&mut self, tracee: Tracee, came_as: Standing) {
         if matches!(came_as, Standing::Entering | Standing::Outside) {
             let timeline = self.timeline_of(tracee.0);
@@ -98,14 +99,14 @@ impl Supervisor {
         }
     }
 
-    /// A running process has become a member.
+    /// Records that a running process has become a member.
     pub(super) fn note_attached(&mut self, process: Pid, is_first: bool) {
         let permissions = &mut self.timelines.outermost_mut().permissions;
         permissions.homes.extend(user_namespace(process));
         permissions.joined |= !is_first;
     }
 
-    /// Refuses a call that sets or adjusts the wall clock to programs that may not.
+    /// Refuses a call that sets or adjusts the wall clock by a program that may not do so.
     pub(super) fn check_setter(&mut self, tracee: Tracee) -> nix::Result<()> {
         let note = match self.permissions_of(tracee.0).settable_by() {
             SettableBy::Anyone => return Ok(()),
@@ -117,12 +118,12 @@ impl Supervisor {
         Err(Errno::EPERM)
     }
 
-    /// What the maker of a thread's timeline allows.
+    /// The permissions of a thread's timeline.
     fn permissions_of(&self, thread: Pid) -> &Permissions {
         &self.timelines.get(self.timeline_of(thread)).permissions
     }
 
-    /// Has a program CAP_SYS_TIME where it came into the timeline?
+    /// Whether a program has CAP_SYS_TIME where programs joined the timeline.
     fn is_privileged(&self, thread: Pid) -> bool {
         let home = user_namespace(thread);
         proc::has_capability(thread, SYS_TIME)
@@ -159,7 +160,7 @@ mod tests {
         assert!(refused.contains("ctl set shop --settable-by anyone`"), "{refused}");
         let refused = agrees(&permissions, asked(true, None)).unwrap_err();
         assert!(refused.contains("ctl set shop --joinable true`"), "{refused}");
-        // As it stands, and not as it was made.
+        // The current permissions count, not those at its creation.
         permissions
             .allow(Allowance { joinable: Some(true), settable_by: Some(SettableBy::Anyone) });
         assert_eq!(agrees(&permissions, asked(true, Some(SettableBy::Anyone))), Ok(()));

@@ -1,5 +1,5 @@
-//! Waits for stops with open eyes for a moment, as hypervisors wait for their guests (halt polling):
-//! where one comes soon, nobody has to be woken, which takes longer than to answer it where
+//! Polls for stops for a moment before sleeping, as hypervisors do for their guests (halt polling): if
+//! a stop comes soon, this avoids a wake-up, which takes longer than answering the stop where
 //! processors are virtual.
 
 use std::task::Poll;
@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 
 use super::tracee::{Stop, Tracee};
 
-/// How long it looks before it sleeps.
+/// How long it polls before it sleeps.
 const LONGEST: Duration = Duration::from_micros(50);
-/// How many times in a row it sleeps at once, at most, where nothing came soon again and again.
+/// The maximum number of waits in a row that sleep at once, after polling was repeatedly in vain.
 const MOST_SLEEPS: u32 = 64;
 
-/// What it has learnt.
+/// What it has learned.
 #[derive(Debug, Default)]
 pub struct Polling {
-    /// How many times it still sleeps at once.
+    /// How many more waits sleep at once.
     sleeps: u32,
-    /// How many that were to be when it last looked in vain.
+    /// The number of such waits set when it last polled in vain.
     penalty: u32,
 }
 
 impl Polling {
     /// Waits until any traced thread stops or ends, which is `expected` to be soon or may be at any
-    /// time; `None` when there is none left.
+    /// time; `None` if no traced thread is left.
     pub fn wait(&mut self, expected: bool) -> nix::Result<Option<(Tracee, Stop)>> {
         let begin = Instant::now();
         let looks = expected || self.looks();
@@ -39,12 +39,12 @@ impl Polling {
         event
     }
 
-    /// Does it look before it sleeps?
+    /// Whether it polls before it sleeps.
     fn looks(&self) -> bool {
         self.sleeps == 0
     }
 
-    /// Something came soon, or not.
+    /// Records whether an event came soon.
     fn learn(&mut self, looked: bool, soon: bool) {
         (self.sleeps, self.penalty) = match (soon, looked) {
             (true, _) => (0, 0),
@@ -61,7 +61,7 @@ impl Polling {
 mod tests {
     use super::*;
 
-    /// Of so many waits, in which nothing comes soon, how many begin with a look?
+    /// The number of waits that begin with polling, out of `waits` in which nothing comes soon.
     fn looks(polling: &mut Polling, waits: usize) -> usize {
         let mut wait = || {
             let looks = polling.looks();

@@ -1,4 +1,4 @@
-//! Carries out what is asked of a named timeline.
+//! Carries out requests to a named timeline.
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -13,7 +13,7 @@ use crate::proc;
 use crate::region;
 
 impl Supervisor {
-    /// Carries out what has been asked meanwhile.
+    /// Carries out the requests received in the meantime.
     pub(super) fn attend(&mut self) {
         self.take_name();
         while let Some(asked) = self.control.as_ref().and_then(Control::take) {
@@ -106,7 +106,7 @@ impl Supervisor {
             Request::Attach { pid, clocks, consent, force, rewrites } => {
                 let attached = same_processes(asked.caller)
                     .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
-                        // Whatever its clocks are to be, it cannot be attached.
+                        // Whatever its clocks should be, it cannot be attached.
                         Some(tracer) if tracer == Pid::this() => Ok(()),
                         _ => self.agree(clocks.as_ref(), *consent),
                     })
@@ -118,7 +118,7 @@ impl Supervisor {
                         Answer::Attached(attached)
                     }
                     Err(reason) => {
-                        // A timeline made for it alone has nobody.
+                        // A timeline created for it alone has no members.
                         self.lifetime.removed |= self.timekeeper().awaits_attached();
                         Answer::Refused(reason)
                     }
@@ -144,7 +144,7 @@ impl Supervisor {
         asked.answer(answer);
     }
 
-    /// Has the timeline members that are to be spared?
+    /// The reason not to end the timeline: it has members that must be spared.
     fn refuse_to_end(&mut self, force: bool) -> Option<String> {
         let members = self.members();
         if force || members.is_empty() {
@@ -165,7 +165,7 @@ impl Supervisor {
         ))
     }
 
-    /// Is the timeline what the caller wants it to be?
+    /// Whether the timeline is what the caller wants it to be.
     fn agree(&self, clocks: Option<&Clocks>, consent: Consent) -> Result<(), String> {
         let Some(Control { name, clocks: made, .. }) = &self.control else { return Ok(()) };
         match clocks {
@@ -192,10 +192,10 @@ impl Supervisor {
         }
     }
 
-    /// Does the timeline's owner allow this?
+    /// Whether the timeline's owner allows this.
     fn check_consent(&self, named_by: NamedBy, starts: &Starts) -> Result<(), String> {
         match (&self.control, starts) {
-            // What is started in a container is started where that is.
+            // A program in a container is started where the container is.
             (None, _) | (_, Starts::Inside { .. }) => Ok(()),
             (Some(control), _) => self
                 .timelines
@@ -205,7 +205,7 @@ impl Supervisor {
         }
     }
 
-    /// Does it go on without its supervisor, if that is asked for?
+    /// Checks that it survives its supervisor, if that is requested.
     fn check_keeps_running(&self, asked: bool, starts: &Starts) -> Result<(), String> {
         match (asked, &self.journal, starts) {
             (true, None, _) => Err("it exists already, and was made without --keep-running\n\
@@ -233,7 +233,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts following a process that asks for it.
+    /// Starts following a process on its request.
     fn let_in(
         &mut self,
         caller: Pid,
@@ -246,7 +246,7 @@ impl Supervisor {
                         help: make the timeline outside, and join from there"
                 .to_owned());
         }
-        // A runtime only has to start its programs in it.
+        // A runtime must only start its programs in it.
         let is_program = matches!(starts, Starts::Program);
         if is_program && !proc::shares_namespace(caller, "time") {
             return Err(
@@ -275,14 +275,14 @@ impl Supervisor {
         if !matches!(starts, Starts::Inside { .. }) {
             self.timelines.outermost_mut().permissions.note_joined();
         }
-        // Whoever has started it has been told nothing yet.
+        // Whoever has started it has not been given any note yet.
         self.noted.clear();
         let is_brief = self.notified.is_some();
         Ok(Joined { exempt: self.layout.exempt(), rate, is_brief })
     }
 }
 
-/// Refuses a caller that calls processes by other numbers than the supervisor does.
+/// Refuses a caller that has other process IDs than the supervisor.
 fn same_processes(caller: Pid) -> Result<(), String> {
     match proc::shares_namespace(caller, "pid") {
         true => Ok(()),

@@ -25,7 +25,7 @@ impl Supervisor {
         if told == u64::from(STRICT) {
             return self.end_strict(tracee);
         }
-        // The calls by which a program is started are the caller's own.
+        // The calls that start a program are the caller's own.
         if self.thread(tracee).standing != Standing::Member {
             return self.go_on(tracee, None);
         }
@@ -40,7 +40,7 @@ impl Supervisor {
         }
         let boots = std::mem::take(&mut self.thread(tracee).boots);
         if is_report(&registers) {
-            // A program that asks for the clock by which the image reports gets the kernel's answer.
+            // A program that reads the clock that the image uses to report gets the kernel's answer.
             if boots && matches!(registers.arg(1) as i64, -4095..0) {
                 self.refuse_boot(tracee, registers)?;
             }
@@ -90,7 +90,7 @@ impl Supervisor {
                 registers.set_arg(0, registers.arg(0) & !u64::from(CLONE_UNTRACED));
                 true
             }
-            // That of its timeline, which it starts a program in.
+            // This is the filter of the timeline in which it starts a program.
             Kind::Watch(Watch::Filters) if self.enters_another(tracee.0) => false,
             Kind::Watch(Watch::Filters) if asks_for_mode(registers.nr(), &registers.args()) => {
                 let shows_ours = self.has_no_other_filter(tracee);
@@ -122,8 +122,8 @@ impl Supervisor {
         self.go_on(tracee, None)
     }
 
-    /// What the image has to know of the clock of the timer that a call works on; `None`
-    /// if that is nothing, or if the timer is to be left alone.
+    /// What the image must know of the clock of the timer that a call works on; `None` if that is
+    /// nothing, or if the timer must be left alone.
     pub(super) fn timer_hint(
         &mut self,
         tracee: Tracee,
@@ -137,7 +137,7 @@ impl Supervisor {
         match timer {
             Timer::Posix => {
                 let process = self.process_of(tracee.0)?;
-                // Where the program's state is closed to the user: most run on time.
+                // If the program's state is inaccessible to the user: most timers then expire on time.
                 let clock =
                     timer_clock(process, first).map_or(Some(ClockId::MONOTONIC), |clock| clock)?;
                 clock.clock()?;
@@ -149,7 +149,7 @@ impl Supervisor {
             }
             Timer::Descriptor => {
                 self.timers.descriptors_are_used |= sets;
-                // Only where time stands still does a span need it.
+                // A span needs it only while time is frozen.
                 let segment = self.segment_of(tracee.0);
                 if !absolute && !segment.rate_of(Clock::Wall).is_frozen() {
                     return None;
@@ -171,8 +171,7 @@ impl Supervisor {
         registers.redirect(self.layout.symbol(symbols::ENTER), hint);
     }
 
-    /// Was the call made by the kernel's own vDSO, which the image asked for host
-    /// time?
+    /// Whether the call was made by the kernel's own vDSO, which the image called for host time.
     pub(super) fn is_kernel_vdso(&self, tracee: Tracee, registers: &Registers) -> bool {
         let known = self.landmark(tracee);
         known.is_ok_and(|function| self.kernel.holds(function, registers.ip()))
@@ -183,9 +182,8 @@ impl Supervisor {
         tracee.peek(self.layout.private() + self.kernel.landmark() as u64)
     }
 
-    /// The kernel's vDSO makes a system call for this clock, as it does where the
-    /// hardware's clock cannot be read by programs: from here on the image makes
-    /// it itself, without a stop.
+    /// Handles a system call of the kernel's vDSO for this clock, which it makes where programs cannot
+    /// read the hardware clock: from here on the image makes the call itself, without a stop.
     fn read_clocks_raw(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.raw_clock = true;
         let layout = self.layout;
@@ -193,11 +191,11 @@ impl Supervisor {
         tracee.poke(slot, layout.symbol(symbols::RAW_CLOCK_GETTIME))
     }
 
-    /// A process is about to get a seccomp filter: from here on the image makes each call in its own
-    /// form, and no site is rewritten.
+    /// Notes that a process is about to get a seccomp filter: from here on the image makes each call in
+    /// its own form, and no site is rewritten.
     fn filters_itself(&mut self, tracee: Tracee) -> nix::Result<()> {
         let process = self.process_of(tracee.0);
-        // Of each thread it must be known which process it belongs to.
+        // The process of each thread must be known.
         self.processes();
         for state in self.threads.values_mut().filter(|state| state.process == process) {
             state.has_own_filter = true;
@@ -206,8 +204,8 @@ impl Supervisor {
         tracee.poke(self.layout.private() + slot, 1)
     }
 
-    /// A read through the vsyscall page, which the kernel carries out by itself and
-    /// will not let go elsewhere: the supervisor reads for the program.
+    /// Reads on behalf of the program when it reads through the vsyscall page, which the kernel carries
+    /// out by itself and does not let be redirected.
     pub(super) fn read_for_vsyscall(&self, tracee: Tracee, nr: Nr, args: &[u64; 6]) -> i64 {
         let now = self.wall_now(self.timeline_of(tracee.0));
         let write = |to: u64, words: &[u64]| match to {
@@ -237,7 +235,7 @@ impl Supervisor {
         }
     }
 
-    /// The caller's groups, of which the program's user namespace maps only one.
+    /// Returns the caller's groups, of which the program's user namespace maps only one.
     pub(super) fn show_groups(&self, tracee: Tracee, args: &[u64; 6]) -> nix::Result<i64> {
         let room = args[0] as i32;
         if room < 0 || (room > 0 && (room as usize) < self.groups.len()) {

@@ -18,7 +18,7 @@ use crate::control::Answer;
 use crate::control::server::Control;
 use crate::proc::{self, Pidfd};
 
-/// The signals by which the kernel tells that memory cannot be touched.
+/// The signals by which the kernel reports inaccessible memory.
 const FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// How long members may take to end.
@@ -84,7 +84,7 @@ impl Supervisor {
             match event {
                 Some((_, Stop::Woken)) => {}
                 Some((tracee, stop)) => self.answer_or_end(tracee, stop),
-                // Nobody is left to be followed, but somebody may come.
+                // No thread is left to be followed, but others may come.
                 None if self.lifetime.removed
                     || self.has_outlived_its_members()
                     || self.is_unreachable() =>
@@ -109,12 +109,12 @@ impl Supervisor {
         }
     }
 
-    /// Ends all members, and waits until what they held is free. Whoever cannot be ended, or waits in the kernel for
-    /// something that cannot be interrupted, ends as where a supervisor is killed.
+    /// Ends all members, and waits until their resources are free. A member that cannot be ended, or
+    /// that waits uninterruptibly in the kernel, ends as it does when a supervisor is killed.
     fn end_members(&mut self) {
         const TURN: Duration = Duration::from_millis(1);
         let deadline = Instant::now() + PATIENCE;
-        // One that is ending has no memory any more by which it would be found again.
+        // A process that is ending no longer has the memory by which it would be found again.
         let mut killed: HashMap<Pid, Pidfd> = HashMap::new();
         while Instant::now() < deadline {
             let before = killed.len();
@@ -128,7 +128,7 @@ impl Supervisor {
                     killed.insert(process, handle);
                 }
             }
-            // The end of a traced one is told to its parent once it has been taken here.
+            // The end of a traced process is reported to its parent once it has been collected here.
             while let Ok(Some(_)) = Tracee::wait_for_any_until(Instant::now()) {}
             if killed.len() == before && killed.values().all(Pidfd::has_ended) {
                 return;
@@ -137,7 +137,7 @@ impl Supervisor {
         }
     }
 
-    /// No thread is traced. The end of some may have been told to nobody.
+    /// Forgets all threads, as none is traced. The end of some may not have been reported.
     pub(super) fn forget_all(&mut self) {
         self.threads.clear();
         self.jobs = jobs::Jobs::default();
@@ -149,7 +149,7 @@ impl Supervisor {
     pub(super) fn answer_or_end(&mut self, tracee: Tracee, stop: Stop) {
         if self.unwanted.remove(&tracee.0) {
             if stop != Stop::Ended {
-                // If it cannot be let go, it is gone.
+                // If it cannot be detached, it is gone.
                 let _ = tracee.release(None);
             }
             return;
@@ -183,8 +183,8 @@ impl Supervisor {
             Stop::Ended => {
                 if let Some(ended) = self.threads.remove(&tracee.0) {
                     if ended.standing == Standing::Entering {
-                        // Its program could not be started. Its caller may read until nobody can
-                        // write any more.
+                        // Its program could not be started. Its caller may read until no writer is
+                        // left.
                         self.first_stderr = None;
                     }
                     self.end_runtime(&ended);
@@ -214,7 +214,7 @@ impl Supervisor {
         }
     }
 
-    /// A signal is about to be delivered.
+    /// Handles a signal that is about to be delivered.
     fn signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         self.begin_notified(tracee)?;
         if FAULTS.contains(&signal) && self.mend_fault(tracee)? {
@@ -229,8 +229,8 @@ impl Supervisor {
         self.go_on(tracee, Some(signal))
     }
 
-    /// Where the image could not touch memory that the program named, it goes on
-    /// with EFAULT; the signal is not for the program.
+    /// Makes the image continue with EFAULT where it could not access memory that the program named;
+    /// the signal is not for the program.
     pub(super) fn mend_fault(&self, tracee: Tracee) -> nix::Result<bool> {
         let layout = self.layout;
         let mut registers = tracee.registers()?;
@@ -245,7 +245,7 @@ impl Supervisor {
 
     fn trap(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.begin(tracee);
-        // A program that it was about to start has not been: the call has failed.
+        // If it was about to start a program, the call has failed.
         self.take_exec(tracee.0);
         self.redirect_notified(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);

@@ -1,4 +1,4 @@
-//! Tells how a timeline stands: its clocks, its members, and what they wait for.
+//! Reports the state of a timeline: its clocks, its members, and what they wait for.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::proc;
 use crate::saved::Saved;
 
 impl Supervisor {
-    /// How the timeline stands, and its members.
+    /// The state of the timeline, and its members.
     pub(super) fn show(&mut self) -> Shown {
         Shown {
             timeline: self.timeline(),
@@ -36,12 +36,12 @@ impl Supervisor {
             members: self.members(),
             calls: self.coverage(),
             skipping: self.idle.as_ref().map(Idle::show),
-            // The thread that serves callers knows.
+            // Known to the thread that serves callers.
             scheduled: None,
         }
     }
 
-    /// How the timeline stands.
+    /// The state of the timeline.
     pub(super) fn timeline(&self) -> Timeline {
         let motion = self.timekeeper().motion();
         let (host, virt) = self.timekeeper().now();
@@ -56,10 +56,10 @@ impl Supervisor {
         }
     }
 
-    /// Where every clock stands.
+    /// The reading of every clock.
     pub(super) fn save(&self) -> Saved {
         let (host, virt) = self.timekeeper().now();
-        // Nobody can ask for the rate at which no time passes while programs run.
+        // The rate at which no time passes while programs run cannot be requested.
         let motion = self.timekeeper().motion();
         let rate = match self.slew.map_or(motion.rate, |(_, rate)| rate) {
             rate if rate.is_frozen() => Rate::ONE,
@@ -117,7 +117,7 @@ impl Supervisor {
     fn show_thread(&self, thread: Pid, standing: Standing, segment: &Segment) -> Thread {
         let exempt = self.layout.exempt();
         let blocked = match standing {
-            // What it waits for until its program is started is no wait of the program.
+            // What it waits for until its program is started is not a wait of the program.
             Standing::Entering => None,
             _ => Blocked::of(thread).filter(|blocked| !blocked.is_asked_about(exempt)),
         };
@@ -138,7 +138,7 @@ fn state_of(freeze: Option<Freeze>) -> State {
     }
 }
 
-/// Every clock on both sides; those of the host as they are outside of all time namespaces.
+/// Every clock on both sides; those of the host as they are outside all time namespaces.
 fn readings(host: [HostInstant; CLOCKS], virt: [VirtualInstant; CLOCKS]) -> Vec<Reading> {
     let ahead = host::namespace_offsets();
     let reading = |clock: Clock| {

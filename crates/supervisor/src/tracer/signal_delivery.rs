@@ -1,10 +1,9 @@
 //! Signals that overtake a call on its way through the image.
 //!
-//! To the program a call is one instruction: a signal comes before it, or while it
-//! waits. C libraries rely on that: to cancel a thread, they look whether the signal
-//! came before the call's instruction, or whether the call says EINTR. So a thread
-//! that is in the image when a signal is to be delivered is first brought to where
-//! one or the other is true.
+//! To the program, a call is one instruction: a signal comes before it, or while it waits. C libraries
+//! rely on that: to cancel a thread, they check whether the signal came before the call's instruction,
+//! or whether the call returns EINTR. So a thread that is in the image when a signal is about to be
+//! delivered is first brought to where one or the other is true.
 
 use eigentime_calls::{Call, Nr, Restart, Wait, nr};
 use eigentime_vdso::{Frame, symbols};
@@ -21,21 +20,21 @@ use crate::arch::{
 };
 use crate::proc;
 
-/// What the kernel says of a time that is none, by which the supervisor ends a wait.
+/// The kernel's error for an invalid time, which the supervisor uses to end a wait.
 const REFUSED: i64 = -(libc::EINVAL as i64);
 
 /// Signals by which the processor reports a fault.
 const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 
-/// How often a thread may read the host's clock on its way through the image.
+/// The maximum number of readings of the host's clock by a thread on its way through the image.
 const READINGS: usize = 32;
 
 impl Supervisor {
-    /// A fault that is not handled ends the first process of a PID namespace, but not while it is
-    /// traced (`force_sig_info_to_task` in kernel/signal.c): it is let go, and meets the fault again.
-    /// Returns whether that is so.
+    /// Lets an unhandled fault end the first process of a PID namespace, which it does not while the
+    /// process is traced (`force_sig_info_to_task` in kernel/signal.c): the process is detached, and
+    /// meets the fault again. Returns whether that is the case.
     pub(super) fn let_crash(&mut self, tracee: Tracee, signal: i32) -> nix::Result<bool> {
-        // After SIGTRAP it would not be met again.
+        // After SIGTRAP it would not meet the fault again.
         let crashes = FAULTS.contains(&signal)
             && signal != libc::SIGTRAP
             && tracee.signal_info()?.si_code > 0
@@ -47,12 +46,12 @@ impl Supervisor {
         Ok(crashes)
     }
 
-    /// Brings a thread out of the image, or to the call that it is about to make
-    /// there, before a signal is delivered to it.
+    /// Brings a thread out of the image, or to the call that it is about to make there, before a signal
+    /// is delivered to it.
     pub(super) fn settle_at_signal(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
         if registers.is_redirected_interrupted(self.layout.symbol(symbols::INTERRUPTED)) {
-            // A handler that sees a call that is made again, as of a thread that is cancelled, sees the
+            // A handler that sees a call being restarted, as of a thread that is cancelled, sees the
             // program's own.
             if registers.result() != RESTART_UNLESS_HANDLED {
                 registers.undo_redirect_interrupted();
@@ -65,7 +64,7 @@ impl Supervisor {
         {
             return Ok(());
         }
-        // At the exempt address the call has been made.
+        // At the exempt address, the call has been made.
         if registers.ip() == self.layout.exempt() && !self.touches(&registers) {
             let result = registers.result();
             if self.was_ended_to_recheck(tracee, &registers) && is_caught(tracee, signal) {
@@ -88,24 +87,24 @@ impl Supervisor {
             return Ok(());
         }
         let info = tracee.signal_info()?;
-        // A fault of the very instruction that the thread is at: a bad pointer given
-        // to a function of the vDSO.
+        // A fault of the very instruction that the thread is at: a bad pointer passed to a function of
+        // the vDSO.
         if FAULTS.contains(&signal) && info.si_code > 0 {
             return Ok(());
         }
         self.step_through(tracee)?;
         registers = tracee.registers()?;
         if self.undo_redirect(tracee, &mut registers)? {
-            // It was to be made as it is.
+            // The call was to be made unchanged.
         } else if registers.ip() == self.layout.call() && is_caught(tracee, signal) {
             self.interrupt_at_call(tracee, registers)?;
         }
         tracee.set_signal_info(&info)
     }
 
-    /// Is a handler to run in a thread that has only been sent to the image to wait? Then it waits, and is
-    /// interrupted: programs that look for a signal before they wait rely on that, and a call is on its
-    /// way here for longer than on a host.
+    /// Whether a handler is about to run in a thread that has only been sent to the image to wait. Then
+    /// it waits and is interrupted: programs that check for a signal before they wait rely on that, and
+    /// a call takes longer to get here than on a host.
     fn begins_to_wait(&self, tracee: Tracee, signal: i32, registers: &Registers) -> bool {
         let call = registers.redirected(|symbol| self.layout.symbol(symbol));
         let wait = call.and_then(Call::find).and_then(Call::wait);
@@ -116,8 +115,9 @@ impl Supervisor {
         wait.filter(is_ended).is_some() && is_caught(tracee, signal)
     }
 
-    /// Has a wait of the image's been ended so that it looks at the map again, and then goes on? One that
-    /// blocks signals of its own does so whatever comes: those that come in between may be among them.
+    /// Whether a wait of the image was ended so that it reads the map again, and then continues. One
+    /// with a signal mask of its own does so whatever comes: signals that come in between may be in
+    /// that mask.
     fn was_ended_to_recheck(&self, tracee: Tracee, registers: &Registers) -> bool {
         let result = registers.result();
         let found = (!registers.was_interrupted(true))
@@ -134,8 +134,8 @@ impl Supervisor {
         })
     }
 
-    /// A handler is to run in a thread that is about to make a call of the image's: it runs as if
-    /// the call had been made, and been interrupted.
+    /// Makes a handler in a thread that is about to make a call of the image run as if the call had
+    /// been made and interrupted.
     fn interrupt_at_call(&self, tracee: Tracee, mut registers: Registers) -> nix::Result<()> {
         let Some((_, frame)) = self.frame(tracee, &registers) else { return Ok(()) };
         let wait = Call::find(Nr(frame.nr as u32)).and_then(Call::wait);
@@ -151,9 +151,9 @@ impl Supervisor {
         }
     }
 
-    /// The registers of a thread whose wait by the image ends with `result` when a handler is to
-    /// run: if the kernel may make the call again, those of the program's own call, so that its time
-    /// is translated anew.
+    /// The registers of a thread whose wait in the image ends with `result` when a handler is about to
+    /// run: if the kernel may restart the call, those of the program's own call, so that its time is
+    /// translated again.
     fn as_interrupted(
         &self,
         tracee: Tracee,
@@ -168,8 +168,8 @@ impl Supervisor {
         }
     }
 
-    /// What a thread has left on its stack that waits by the image, or is about to, and where; the
-    /// calls that the image makes as they are have left nothing.
+    /// What a thread that waits in the image, or is about to, has left on its stack, and where; calls
+    /// that the image makes unchanged have left nothing.
     pub(super) fn frame(&self, tracee: Tracee, registers: &Registers) -> Option<(u64, Frame)> {
         let (exempt, call) = (self.layout.exempt(), self.layout.call());
         if ![exempt, call].contains(&registers.ip()) {
@@ -180,8 +180,8 @@ impl Supervisor {
         Some((at, tracee.read_plain(at).ok()?))
     }
 
-    /// Takes a thread back to its call, if it has only been redirected yet, or is to make it as it is;
-    /// tells whether that was so.
+    /// Takes a thread back to its call, if it has only been redirected so far, or is to make the call
+    /// unchanged; returns whether that was the case.
     pub(super) fn undo_redirect(
         &mut self,
         tracee: Tracee,
@@ -196,8 +196,8 @@ impl Supervisor {
         tracee.set_registers(*registers).map(|()| true)
     }
 
-    /// Lets a thread that is in the image go on until it is out of it, or about to make a
-    /// call there, or has made it; tells whether it is.
+    /// Runs a thread that is in the image until it is outside, or about to make a call there, or has
+    /// made it; returns whether it has arrived.
     pub(super) fn step_through(&self, tracee: Tracee) -> nix::Result<bool> {
         self.tie(tracee, true)?;
         let layout = self.layout;
@@ -213,16 +213,16 @@ impl Supervisor {
                 clear_step(tracee, registers);
             }
             saved = saves.contains(&registers.ip());
-            // An instruction that cannot be carried out: an address that the program named is bad.
+            // An instruction that cannot be executed: an address that the program named is bad.
             if before.replace(registers.ip()) == Some(registers.ip()) {
-                // If that is not what it is, it does not come any farther.
+                // If that is not the cause, it gets no farther.
                 let _ = self.mend_fault(tracee);
             }
             (calls.contains(&registers.ip()) && !self.touches(registers))
                 || restores.contains(&registers.ip())
                 || !self.is_in_image(registers)
         };
-        // It reads a clock once, and once more for each change of the map meanwhile.
+        // It reads a clock once, and once more for each change of the map in the meantime.
         for _ in 0..READINGS {
             let arrived = tracee.step_until(&mut rests)?;
             if !arrived || !is_kernel_vdso(tracee.registers()?.ip()) {
@@ -235,8 +235,8 @@ impl Supervisor {
         Ok(false)
     }
 
-    /// Is a thread in the call by which the image has the kernel touch memory that the program named, or
-    /// about to make it, or has it just made it?
+    /// Whether a thread is in the call by which the image makes the kernel touch memory that the
+    /// program named, or is about to make it, or has just made it.
     pub(super) fn touches(&self, registers: &Registers) -> bool {
         let nr = match registers.ip() {
             ip if ip == self.layout.call() => Nr(registers.result() as u32),
@@ -246,17 +246,17 @@ impl Supervisor {
         nr == nr::RT_SIGPROCMASK
     }
 
-    /// Is the thread in the image, or in the kernel's vDSO on behalf of the image?
+    /// Whether the thread is in the image, or in the kernel's vDSO on behalf of the image.
     fn is_passing(&self, tracee: Tracee, registers: &Registers) -> bool {
         self.is_in_image(registers) || self.is_kernel_vdso(tracee, registers)
     }
 }
 
-/// Takes the step's own flag out of the flags that a thread has just saved by one.
+/// Clears the step flag in the flags that a thread has just saved while being stepped.
 fn clear_step(tracee: Tracee, registers: &Registers) {
     let at = registers.stack();
     if let Ok([flags]) = tracee.read_words(at) {
-        // It is its own stack.
+        // It is the thread's own stack.
         let _ = tracee.write_words(at, &[flags & !STEP_FLAG]);
     }
 }

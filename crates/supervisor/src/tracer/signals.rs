@@ -1,9 +1,9 @@
 //! Signals to the supervisor itself.
 //!
-//! A service manager that stops a service sends SIGTERM to all its processes. If the
-//! supervisor ended by it, the kernel would kill the programs before they could end in
-//! good order. So what asks a program to end is passed on to the program that was
-//! started first; once that has ended, it ends the supervisor, and what is left with it.
+//! A service manager that stops a service sends SIGTERM to all its processes. If that ended the
+//! supervisor, the kernel would kill the programs before they could end in an orderly way. So a signal
+//! that asks a program to end is passed on to the program that was started first; once that program has
+//! ended, the signal ends the supervisor, and with it what is left.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use super::journal::ENDED_AT;
 use crate::control::server::note_woken;
 
-/// Signals by which a program is asked to end.
+/// Signals that ask a program to end.
 const PASSED_ON: [Signal; 4] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
 
 /// Signals that end a process by default and mean nothing to the supervisor.
@@ -24,13 +24,13 @@ const IGNORED: [Signal; 5] =
 /// The program that was started first; zero once it has ended.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
 
-/// The signal by which a timeline without a name is asked to take one: the number that is queued with it.
+/// The signal that asks a timeline without a name to take one: the number that is queued with it.
 pub const ASKS_FOR_NAME: Signal = Signal::SIGUSR1;
 
-/// Who has asked for a name, and for which; zero if nobody has.
+/// Who has asked for a name, and for which one; zero if none was requested.
 static ASKED_NAME: AtomicU64 = AtomicU64::new(0);
 
-/// What tells the guardian that the programs are to end; none if they end anyway.
+/// The journal that tells the guardian that the programs must end; none if they end anyway.
 static JOURNAL: AtomicI32 = AtomicI32::new(-1);
 
 /// Passes the signals on to `program` from now on.
@@ -38,8 +38,8 @@ pub fn pass_to(program: Option<Pid>) {
     PROGRAM.store(program.map_or(0, Pid::as_raw), Ordering::Relaxed);
     let set = |signal, handler| {
         let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
-        // SAFETY: the handler below makes one system call and nothing else. These
-        // signals can all be handled, so there is no failure to tell of.
+        // SAFETY: the handler below makes one system call and nothing else. These signals can all be
+        // handled, so there is no failure to report.
         let _ = unsafe { sigaction(signal, &action) };
     };
     PASSED_ON.into_iter().for_each(|signal| set(signal, SigHandler::Handler(pass_on)));
@@ -57,7 +57,7 @@ pub fn ignore() {
     let _ = SigSet::all().thread_unblock();
 }
 
-/// Lets a timeline be asked for a name from now on.
+/// Lets a timeline receive requests for a name from now on.
 pub fn hear_of_names() {
     let action =
         SigAction::new(SigHandler::SigAction(note_name), SaFlags::empty(), SigSet::empty());
@@ -66,7 +66,8 @@ pub fn hear_of_names() {
 }
 
 extern "C" fn note_name(_: i32, told: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel passes what is told of the signal, and that it was queued tells what it holds.
+    // SAFETY: the kernel passes the siginfo of the signal, and whether it was queued determines what
+    // that holds.
     let (is_queued, asker, value) =
         unsafe { ((*told).si_code == libc::SI_QUEUE, (*told).si_pid(), (*told).si_value()) };
     if is_queued {
@@ -76,7 +77,7 @@ extern "C" fn note_name(_: i32, told: *mut libc::siginfo_t, _: *mut libc::c_void
     }
 }
 
-/// Who has asked for a name since this was called last, and for which.
+/// Who has asked for a name since the last call, and for which one.
 pub fn asked_name() -> Option<(Pid, Pid)> {
     if ASKED_NAME.load(Ordering::Relaxed) == 0 {
         return None;
@@ -85,18 +86,18 @@ pub fn asked_name() -> Option<(Pid, Pid)> {
     Some((Pid::from_raw((asked >> 32) as i32), Pid::from_raw(asked as i32)))
 }
 
-/// Are they passed on to this one?
+/// Whether signals are passed on to this program.
 pub fn is_passed_to(program: Pid) -> bool {
     PROGRAM.load(Ordering::Relaxed) == program.as_raw()
 }
 
-/// The program that they are passed on to.
+/// The program that signals are passed on to.
 pub fn program() -> Option<Pid> {
     Some(PROGRAM.load(Ordering::Relaxed)).filter(|program| *program != 0).map(Pid::from_raw)
 }
 
-/// Once that program has ended, a signal ends also programs that go on without their supervisor; this
-/// journal says so.
+/// Makes a signal that comes once that program has ended also end programs that survive their
+/// supervisor; this journal records it.
 pub fn end_by(journal: BorrowedFd<'_>) {
     JOURNAL.store(journal.as_raw_fd(), Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Processes and threads that are made, and programs that are started.
+//! New processes and threads, and programs that are started.
 
 use nix::unistd::Pid;
 
@@ -29,7 +29,7 @@ impl Supervisor {
         self.expect(process, starts)
     }
 
-    /// A thread made a child or a thread, which starts as its maker is.
+    /// Handles a new child or thread, which starts in the state of its creator.
     pub(super) fn forked(&mut self, tracee: Tracee) -> nix::Result<()> {
         let made = Pid::from_raw(tracee.event_message()? as i32);
         if let Some(idle) = &mut self.idle {
@@ -45,7 +45,7 @@ impl Supervisor {
         self.go_on(tracee, None)
     }
 
-    /// A thread that stops for the first time may be faster than the news of it.
+    /// Handles the first stop of a thread, which may come before the report of its creation.
     pub(super) fn begin(&mut self, tracee: Tracee) {
         if self.threads.contains_key(&tracee.0) {
             return;
@@ -57,7 +57,7 @@ impl Supervisor {
         let known = |maker: &Pid| *maker != tracee.0 && self.threads.contains_key(maker);
         match makers.into_iter().flatten().find(known) {
             Some(maker) => self.inherit(tracee.0, self.threads[&maker]),
-            // Its maker has ended.
+            // Its creator has ended.
             None => {
                 self.thread(tracee).standing = self.stands_by_itself(tracee.0);
                 self.note_timeline(tracee);
@@ -65,12 +65,12 @@ impl Supervisor {
         }
     }
 
-    /// A thread has started a program, which is prepared unless it lives by host time.
+    /// Handles the start of a program, which is prepared unless it lives by host time.
     pub(super) fn exec(&mut self, tracee: Tracee) -> nix::Result<()> {
         if self.enters_notified(tracee.0) {
             self.thread(tracee).standing = Standing::Entering;
         }
-        // A thread that starts a program takes the number of its process.
+        // A thread that starts a program takes the ID of its process.
         let former = Pid::from_raw(tracee.event_message()? as i32);
         if former != tracee.0
             && let Some(caller) = self.threads.remove(&former)
@@ -84,13 +84,13 @@ impl Supervisor {
         if standing == Standing::Detached || is_outside {
             return self.go_on(tracee, None);
         }
-        // The program has no page yet that would tell.
+        // The program has no page yet that would show it.
         let timeline = caller.enters.or(caller.timeline).unwrap_or_default();
         self.thread(tracee).timeline = Some(timeline);
         if standing == Standing::Outside
             && let Some(asked) = &told
         {
-            // Those that the runtime has set are the container's.
+            // The filters that the runtime has set belong to the container.
             asked.count_filters(tracee.0);
         }
         let started = install::Started {
@@ -108,7 +108,7 @@ impl Supervisor {
         *self.thread(tracee) = Thread {
             runtime: started.runtime,
             has_own_filter: started.has_own_filter,
-            // A program has no handlers when it is started.
+            // A program has no handlers when it starts.
             kept: caller.kept.filter(|reason| *reason != Lifelong::Cancels),
             timeline: Some(timeline),
             ..Thread::default()
@@ -119,7 +119,7 @@ impl Supervisor {
         })
     }
 
-    /// A program has been prepared, or cannot be.
+    /// Handles the result of preparing a program.
     fn installed(
         &mut self,
         started: install::Started,
@@ -138,12 +138,12 @@ impl Supervisor {
                     socket
                 });
                 self.tell_joined(tracee.0);
-                // Of what a container allows, its engine tells.
+                // What a container allows is reported by its engine.
                 if started.runtime.is_none() {
                     self.note_lost_privilege(tracee);
                 }
                 let resumed = self.go_on(tracee, None);
-                // While it runs already.
+                // While it is already running.
                 drop(socket);
                 resumed
             }
@@ -154,7 +154,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells whoever watches that a process is a member.
+    /// Notifies watchers that a process is a member.
     pub(super) fn tell_joined(&self, process: Pid) {
         if let Some(control) = &self.control {
             control.tell(|| Event::Joined {

@@ -1,5 +1,6 @@
-//! The strict mode of seccomp, which the kernel puts only on threads that have no filter. Threads of a
-//! timeline have one, so the image puts a filter in its place that stops all that the mode forbids.
+//! The strict mode of seccomp, which the kernel applies only to threads that have no filter. Threads of
+//! a timeline have one, so the image installs a filter instead that stops all calls that the mode
+//! forbids.
 
 use eigentime_calls::{Nr, PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_SECCOMP, nr};
 
@@ -7,7 +8,8 @@ use super::Supervisor;
 use super::tracee::Tracee;
 use crate::proc;
 
-/// Is it the call by which a thread enters the mode? The kernel allows that to one that has no filter.
+/// Whether it is the call by which a thread enters the mode, which the kernel allows to a thread
+/// without a filter.
 pub fn enters_strict_mode(nr: Nr, &[first, second, third, ..]: &[u64; 6]) -> bool {
     match nr {
         nr::PRCTL => {
@@ -20,18 +22,18 @@ pub fn enters_strict_mode(nr: Nr, &[first, second, third, ..]: &[u64; 6]) -> boo
     }
 }
 
-/// Does the call ask in which mode of seccomp its thread is?
+/// Whether the call queries the seccomp mode of its thread.
 pub fn asks_for_mode(nr: Nr, args: &[u64; 6]) -> bool {
     nr == nr::PRCTL && args[0] as u32 == PR_GET_SECCOMP
 }
 
-/// Does the call close its process to others of the same user?
+/// Whether the call makes its process inaccessible to others of the same user.
 pub fn closes_itself(nr: Nr, args: &[u64; 6]) -> bool {
     nr == nr::PRCTL && args[0] as u32 == PR_SET_DUMPABLE && args[1] == 0
 }
 
-/// May the call give the thread a filter? Programs also make it with bad arguments, to ask what the
-/// kernel knows.
+/// Whether the call may give the thread a filter. Programs also make it with bad arguments, to probe
+/// what the kernel supports.
 pub fn may_set_filter(tracee: Tracee, nr: Nr, &[first, second, third, ..]: &[u64; 6]) -> bool {
     let asks = match nr {
         nr::PRCTL => {
@@ -40,25 +42,25 @@ pub fn may_set_filter(tracee: Tracee, nr: Nr, &[first, second, third, ..]: &[u64
         nr::SECCOMP => first as u32 == libc::SECCOMP_SET_MODE_FILTER,
         _ => false,
     };
-    // `struct sock_fprog`: how many instructions there are, and where.
+    // `struct sock_fprog`: the number of instructions, and their address.
     let program = || tracee.read_words::<2>(third).ok();
     asks && program()
         .is_some_and(|[count, at]| count as u16 != 0 && tracee.read_words::<1>(at).is_ok())
 }
 
 impl Supervisor {
-    /// Has a thread no other filters than those of the timeline?
+    /// Whether a thread has no other filters than those of the timeline.
     pub(super) fn has_no_other_filter(&self, tracee: Tracee) -> bool {
         let ours = 1 + self.timelines.get(self.timeline_of(tracee.0)).filters;
         proc::status_field(tracee.0, "Seccomp_filters:").is_some_and(|it| it == ours.to_string())
     }
 
-    /// Ends a thread that has made a call which the mode forbids.
+    /// Ends a thread that has made a call that the mode forbids.
     pub(super) fn end_strict(&mut self, tracee: Tracee) -> nix::Result<()> {
         let process = self.process_of(tracee.0).unwrap_or(tracee.0);
         let threads = proc::threads_of(process);
         if threads.is_ok_and(|threads| threads.count() > 1) {
-            // The others go on.
+            // The other threads continue.
             let mut registers = tracee.registers()?;
             registers.set_nr(nr::EXIT);
             registers.set_arg(0, libc::SIGKILL as u64);

@@ -1,10 +1,10 @@
-//! Takes over a timeline whose supervisor has ended, with programs that run on.
+//! Takes over a timeline whose supervisor has ended, with programs that keep running.
 //!
-//! Only timelines made with `--keep-running` are. Their supervisor writes down what it knows whenever
-//! that has changed (`State`), and ties to itself only those threads that must not go on half-way:
-//! those end with it. All others go on without it. Calls that the filters tell of wait until somebody
-//! answers them; a call that the old supervisor had been told of, and has not answered, is made to be
-//! told of again.
+//! This is only done for timelines created with `--keep-running`. Their supervisor writes down what it
+//! knows whenever that has changed (`State`), and ties to itself only those threads that must not
+//! continue half-way: those end with it. All others continue without it. Calls that the filters report
+//! wait until they are answered; a call that was reported to the old supervisor, and that it has not
+//! answered, is made to be reported again.
 
 use eigentime_calls::{Call, Kind};
 use nix::unistd::Pid;
@@ -23,26 +23,26 @@ use super::{Resources, Subject, Supervisor};
 use crate::filter::Scope;
 use crate::motion::Motion;
 
-/// What the supervisor of a timeline knows that the kernel, the programs and the map do not tell.
+/// What the supervisor of a timeline knows that the kernel, the programs and the map do not provide.
 #[derive(Serialize, Deserialize)]
 pub struct State {
     groups: Vec<u32>,
     motion: Motion,
     permissions: Permissions,
     rewrites: Rewrites,
-    /// Has any program set a filter?
+    /// Whether any program has set a filter.
     has_own_filters: bool,
     /// The program that signals are passed on to.
     program: Option<i32>,
     #[serde(flatten)]
     pub(super) timers: KnownTimers,
-    /// How the time that nobody uses is skipped.
+    /// The state of skipping idle time.
     #[serde(default)]
     idle: Option<Known>,
 }
 
 impl Supervisor {
-    /// What whoever takes the timeline over has to know.
+    /// What a successor must know.
     pub(super) fn state(&self) -> State {
         let notified = self.notified.as_ref();
         State {
@@ -57,7 +57,7 @@ impl Supervisor {
         }
     }
 
-    /// Writes that down.
+    /// Writes the state down.
     pub(super) fn write_state(&mut self) {
         if self.journal.is_none() {
             return;
@@ -69,13 +69,13 @@ impl Supervisor {
         }
     }
 
-    /// What is written down, if anything is.
+    /// The state, if it is written down at all.
     pub(super) fn state_if_written(&self) -> Option<State> {
         self.journal.as_ref().map(|_| self.state())
     }
 
-    /// A supervisor for a timeline that had another. It has all that it needs: nothing that can fail is
-    /// left to be done.
+    /// Returns a supervisor for a timeline that had another. It has all that it needs: no step that can
+    /// fail is left.
     pub fn resume(resources: Resources, state: State) -> std::io::Result<Self> {
         let Resources { region, kernel, control, listeners, journal } = resources;
         let clocks = control.clocks.clone();
@@ -102,7 +102,7 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Takes in what another has known of processes that are called otherwise now.
+    /// Takes in what another supervisor knew of processes that have other IDs now.
     pub(super) fn take_in_renumbered(&mut self, mut state: State, renumbered: &[(i32, i32)]) {
         let now = |before: i32| {
             let found = renumbered.iter().find(|(number, _)| *number == before);
@@ -112,7 +112,7 @@ impl Supervisor {
         self.take_in(state);
     }
 
-    /// Takes in what another has known.
+    /// Takes in what another supervisor knew.
     pub(super) fn take_in(&mut self, state: State) {
         self.timelines.outermost_mut().permissions = state.permissions;
         self.rewrites = state.rewrites.resumed();
@@ -122,7 +122,7 @@ impl Supervisor {
         }
     }
 
-    /// Makes up for what has been missed.
+    /// Catches up on what was missed.
     pub(super) fn catch_up(&mut self) {
         let processes = self.processes().into_iter();
         self.timers.have_posix(processes.filter(|process| has_posix_timers(*process)));
@@ -146,8 +146,8 @@ impl Supervisor {
         }
     }
 
-    /// Lets a thread, which is stopped, end with the supervisor or go on without it, where programs
-    /// go on without it at all.
+    /// Makes a stopped thread end with the supervisor or continue without it, where programs survive it
+    /// at all.
     pub(super) fn tie(&self, tracee: Tracee, ends: bool) -> nix::Result<()> {
         match (self.journal.is_some(), ends) {
             (false, _) => Ok(()),
@@ -156,7 +156,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts to trace a thread.
+    /// Starts tracing a thread.
     pub(super) fn seize(&self, tracee: Tracee, ends: bool) -> nix::Result<()> {
         match self.journal.is_some() && !ends {
             true => tracee.seize_softly(),
@@ -165,9 +165,10 @@ impl Supervisor {
     }
 }
 
-/// Is a thread to be asked to stop, since it may wait for an answer that nobody gives, or by an old map?
+/// Whether a thread must be asked to stop, since it may wait for an answer that never comes, or by an
+/// old map.
 fn may_be_stuck(call: Option<Blocked>, exempt: u64) -> bool {
-    // None of these sleeps, unless the filter tells of it.
+    // None of these sleeps, unless the filter reports it.
     let is_watched = |call: &Blocked| {
         let known = Call::find(call.nr);
         is_exec(call.nr) || known.is_some_and(|call| matches!(call.kind, Kind::Watch(_)))

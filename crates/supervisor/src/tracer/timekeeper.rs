@@ -1,9 +1,9 @@
-//! The clocks of a timeline, with their one writer: nobody else writes the map that programs read.
+//! The clocks of a timeline, with their only writer: nothing else writes the map that programs read.
 //!
-//! A change is written with its switch a little in the future, so that whoever reads, by the old
-//! map or the new one, computes the same for every instant; a writer that is killed in between
-//! leaves the old map or the new one. Once the switch is behind, the new segment alone is written,
-//! which costs readers less.
+//! A change is written with its switch a little in the future, so that readers of the old map and of
+//! the new one compute the same for every instant; a writer that is killed in between leaves the old
+//! map or the new one. Once the switch is in the past, only the new segment is written, which costs
+//! readers less.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use crate::region::Region;
 /// When the clocks begin to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// When the timeline is made, and once more when its first program starts.
+    /// When the timeline is created, and again when its first program starts.
     Program(TimeNamespace),
     /// When the first process is attached.
     Attached,
-    /// When the timeline is made, before any program.
+    /// When the timeline is created, before any program.
     Created,
 }
 
 impl Opening {
-    /// Does the timeline begin without a program?
+    /// Whether the timeline begins without a program.
     pub fn awaits_programs(self) -> bool {
         matches!(self, Self::Attached | Self::Created)
     }
@@ -41,20 +41,20 @@ impl Opening {
 pub enum TimeNamespace {
     /// The map.
     None,
-    /// A time namespace in which the supervisor is as well.
+    /// A time namespace that the supervisor is in as well.
     Own,
-    /// A time namespace of the program, in which the supervisor is not.
+    /// A time namespace of the program that the supervisor is not in.
     Program,
 }
 
-/// By which number the supervisor knows a timeline; its page holds it.
+/// The number by which the supervisor knows a timeline; the timeline's page holds it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Number(pub u32);
 
 impl Number {
-    /// That of the supervisor's own timeline, on which all others lie.
+    /// The supervisor's own timeline, on which all others lie.
     pub const OUTERMOST: Self = Self(0);
 }
 
@@ -63,21 +63,21 @@ impl Number {
 pub struct Changed {
     /// The timeline.
     pub timeline: Number,
-    /// The segment that held until then.
+    /// The segment in effect until then.
     pub before: Segment,
-    /// The segment that holds from then on.
+    /// The segment in effect from then on.
     pub after: Segment,
 }
 
 /// The clocks of a timeline.
 pub struct Timekeeper {
     region: Arc<Region>,
-    /// The map from the clocks that it lies on: the host's, or those of another timeline.
+    /// The map from the clocks that it lies on: those of the host, or of another timeline.
     own: Segment,
     motion: Motion,
-    /// Were all clocks to stand still from the start?
+    /// Whether all clocks were frozen from the start.
     begins_frozen: bool,
-    /// What the clocks begin with, until they have begun.
+    /// The initial state of the clocks, until they have begun.
     opening: Option<(Clocks, Opening)>,
     /// How far the clocks of the programs' time namespace are ahead of those of the supervisor's.
     ahead: [Nanos; CLOCKS],
@@ -110,7 +110,7 @@ impl Timekeeper {
         }
     }
 
-    /// The same, where the programs are in the same time namespace as those of another.
+    /// The same, for programs in the same time namespace as those of another timeline.
     pub fn in_namespace_of(self, other: &Self) -> Self {
         Self { ahead: other.ahead, ..self }
     }
@@ -120,7 +120,7 @@ impl Timekeeper {
         &self.region
     }
 
-    /// What the supervisor's own time namespace is to move the monotonic clocks by.
+    /// The offsets of the monotonic clocks for the supervisor's own time namespace.
     pub fn own_namespace(&self) -> Option<[Nanos; 2]> {
         match &self.opening {
             Some((clocks, Opening::Program(TimeNamespace::Own))) => Some(clocks.offsets()),
@@ -128,13 +128,13 @@ impl Timekeeper {
         }
     }
 
-    /// Has no process been attached yet, with which the clocks begin?
+    /// Whether the clocks still wait for the first process to be attached.
     pub fn awaits_attached(&self) -> bool {
         matches!(self.opening, Some((_, Opening::Attached)))
     }
 
-    /// Lets the clocks begin with a program now, on the host's or on the clocks of `outer`, if nobody
-    /// has changed them until then; tells whether they do.
+    /// Starts the clocks with a program now, on the host's clocks or those of `outer`, if nothing has
+    /// changed them until then; returns whether they start.
     pub fn begin_with_program(&mut self, outer: Option<&Segment>) -> bool {
         let Some((clocks, opening)) = &self.opening else { return false };
         let namespace = match opening {
@@ -163,8 +163,8 @@ impl Timekeeper {
         true
     }
 
-    /// Lets the clocks begin, as of `now`, with a process that is being attached, if it is the
-    /// first; tells whether they do.
+    /// Starts the clocks as of `now`, with a process that is being attached, if it is the first;
+    /// returns whether they start.
     pub fn begin_with_attached(&mut self, now: [HostInstant; CLOCKS]) -> bool {
         let Some((clocks, Opening::Attached)) = &self.opening else { return false };
         self.own = clocks.map(now, true).after;
@@ -172,13 +172,12 @@ impl Timekeeper {
         true
     }
 
-    /// The clocks have begun for good.
+    /// Notes that the clocks have started for good.
     pub fn has_begun(&mut self) {
         self.opening = None;
     }
 
-    /// Goes on with clocks that run, and the last motion that is known of them: the map may have changed
-    /// since.
+    /// Continues with running clocks, and their last known motion: the map may have changed since.
     pub fn resume(&mut self, motion: Motion) {
         self.opening = None;
         let segment = self.segment();
@@ -192,7 +191,7 @@ impl Timekeeper {
         self.runs(segment, motion);
     }
 
-    /// Brings a change to its end that a supervisor was killed in, if there is one.
+    /// Completes a change during which a supervisor was killed, if there is one.
     pub fn finish_change(&self) -> Option<Changed> {
         let Map { before, after } = self.region.page().map();
         if before == after {
@@ -203,22 +202,22 @@ impl Timekeeper {
         Some(Changed { timeline: Number::OUTERMOST, before, after })
     }
 
-    /// They are about to be changed, and do not begin once more.
+    /// Notes that the clocks are about to be changed, and do not start again.
     pub fn is_changed(&mut self) {
         self.opening.take_if(|(_, opening)| matches!(opening, Opening::Program(_)));
     }
 
-    /// Were all clocks to stand still from the start?
+    /// Whether all clocks were frozen from the start.
     pub fn begins_frozen(&self) -> bool {
         self.begins_frozen
     }
 
-    /// How the clocks run, by those that they lie on.
+    /// How the clocks run, relative to those that they lie on.
     pub fn motion(&self) -> Motion {
         self.motion
     }
 
-    /// The map from the host's clocks as it is once no switch is ahead.
+    /// The map from the host's clocks as it is once no switch is pending.
     pub fn segment(&self) -> Segment {
         self.region.page().map().after
     }
@@ -228,18 +227,18 @@ impl Timekeeper {
         on(&self.own, outer, now)
     }
 
-    /// From here on the clocks run so, by those that they lie on.
+    /// Sets how the clocks run from here on, relative to those that they lie on.
     pub fn runs(&mut self, own: Segment, motion: Motion) {
         (self.own, self.motion) = (own, motion);
     }
 
-    /// The clocks are moved beside those that they lie on.
+    /// Moves the clocks relative to those that they lie on.
     pub fn moves(&mut self, moved: impl Fn(&Segment) -> Segment) {
         self.own = moved(&self.own);
     }
 
-    /// Lets a segment hold alone, and wakes the programs that wait for the end of the switch to set a
-    /// timer.
+    /// Makes a segment the only one in effect, and wakes the programs that wait for the end of the
+    /// switch to set a timer.
     pub fn settle(&self, segment: Segment) {
         let page = self.region.page();
         page.publish(&Map::settled(segment));
@@ -247,7 +246,7 @@ impl Timekeeper {
         unsafe { libc::syscall(libc::SYS_futex, page.latch_address(), libc::FUTEX_WAKE, i32::MAX) };
     }
 
-    /// Lets so much time be past at once. Nobody runs: there is none who could read two maps.
+    /// Advances the clocks by this much at once. No thread runs, so none can read two maps.
     pub fn skip(&mut self, span: Nanos) -> Changed {
         let before = self.segment();
         let after = before.with_time_passed(span);
@@ -256,7 +255,7 @@ impl Timekeeper {
         Changed { timeline: Number::OUTERMOST, before, after }
     }
 
-    /// What the host's clocks show to the programs.
+    /// The host's clocks as the programs see them.
     pub fn host_now(&self) -> [HostInstant; CLOCKS] {
         let now = host::read_at_once();
         Clock::ALL.map(|clock| now[clock as usize].after(self.ahead[clock as usize]))
@@ -268,7 +267,7 @@ impl Timekeeper {
         (host, Clock::ALL.map(|clock| segment.virtual_at(clock, host[clock as usize])))
     }
 
-    /// What every clock shows, each read when it is its turn.
+    /// The reading of every clock, each taken in turn.
     pub fn shown(&self) -> [VirtualInstant; CLOCKS] {
         let segment = self.segment();
         Clock::ALL.map(|clock| {

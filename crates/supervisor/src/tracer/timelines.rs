@@ -1,9 +1,9 @@
-//! The timelines of a supervisor: its own, and those that lie on it because `eigentime run` was
-//! called inside.
+//! The timelines of a supervisor: its own, and those that lie on it because `eigentime run` was called
+//! inside.
 //!
-//! All lie at the same addresses, since the filter of the first is inherited by all. They differ by the
-//! page that their programs have mapped, in which the map from the host's clocks stands as a whole;
-//! from the page a program's timeline is known. Each keeps its map from the clocks that it lies on, so
+//! All lie at the same addresses, since all inherit the filter of the first. They differ in the page
+//! that their programs have mapped, which holds the complete map from the host's clocks; the page
+//! identifies a program's timeline. Each timeline keeps its map from the clocks that it lies on, so
 //! that it follows when these change.
 
 use std::collections::HashSet;
@@ -24,14 +24,14 @@ use crate::motion::Motion;
 use crate::plan::Clocks;
 use crate::region::Region;
 
-/// How far ahead a switch is: the time there is to write the maps.
+/// How far ahead a switch is: the time available to write the maps.
 const LEAD: Nanos = Nanos(500_000);
 
-/// How much of it must be left when the new maps are put in force. The step that does so
-/// takes nanoseconds; this is for a supervisor that loses its processor just then.
+/// How much of it must be left when the new maps take effect. The step that does so takes nanoseconds;
+/// this is for a supervisor that loses its processor just then.
 const RESERVE: Nanos = Nanos(350_000);
 
-/// How often it is tried on a host that is too busy to let it be in time.
+/// How often a change is tried on a host that is too busy for it to be in time.
 const TRIES: usize = 1_000;
 
 /// A timeline.
@@ -41,13 +41,13 @@ pub struct Timeline {
     lies_on: Option<Number>,
     /// The clocks.
     pub timekeeper: Timekeeper,
-    /// How much of it can differ from the host; calls that depend on it are told of.
+    /// How much of it can differ from the host; calls that depend on it are reported.
     pub scope: Scope,
-    /// What its maker allows.
+    /// What its creator allows.
     pub permissions: Permissions,
-    /// How many filters its programs have beside the first.
+    /// How many filters its programs have besides the first.
     pub filters: u32,
-    /// How its clocks were asked for.
+    /// The options that its clocks were requested with.
     pub terms: String,
 }
 
@@ -61,23 +61,23 @@ impl Timeline {
     }
 }
 
-/// What a timeline inside another is to be.
+/// The parameters of a timeline inside another.
 pub struct Inner<'a> {
     pub clocks: &'a Clocks,
     pub scope: Scope,
     pub consent: Consent,
-    /// How many filters its programs have beside the first.
+    /// How many filters its programs have besides the first.
     pub filters: u32,
 }
 
-/// All of them; each stands behind the one that it lies on.
+/// All timelines; each comes after the one that it lies on.
 pub struct Timelines {
     all: Vec<Timeline>,
     next: u32,
 }
 
 impl Timelines {
-    /// With the supervisor's own.
+    /// Begins with the supervisor's own timeline.
     pub fn new(timekeeper: Timekeeper, scope: Scope, consent: Consent) -> Self {
         let outermost = Timeline {
             number: Number::OUTERMOST,
@@ -91,22 +91,22 @@ impl Timelines {
         Self { all: vec![outermost], next: 1 }
     }
 
-    /// The supervisor's own.
+    /// The supervisor's own timeline.
     pub fn outermost(&self) -> &Timeline {
         &self.all[0]
     }
 
-    /// The same.
+    /// The supervisor's own timeline.
     pub fn outermost_mut(&mut self) -> &mut Timeline {
         &mut self.all[0]
     }
 
-    /// Does none lie on another?
+    /// Whether it is the only timeline.
     pub fn is_one(&self) -> bool {
         self.all.len() == 1
     }
 
-    /// Is there one of this number?
+    /// Whether there is a timeline with this number.
     fn has(&self, number: Number) -> bool {
         self.all.iter().any(|it| it.number == number)
     }
@@ -116,12 +116,12 @@ impl Timelines {
         found.expect("a timeline is kept for as long as a thread lives by it")
     }
 
-    /// The timeline of this number.
+    /// The timeline with this number.
     pub fn get(&self, number: Number) -> &Timeline {
         &self.all[self.index(number)]
     }
 
-    /// The same.
+    /// The timeline with this number.
     pub fn get_mut(&mut self, number: Number) -> &mut Timeline {
         let index = self.index(number);
         &mut self.all[index]
@@ -133,19 +133,19 @@ impl Timelines {
         std::iter::successors(first, |it| it.lies_on.map(|outer| self.get(outer)))
     }
 
-    /// Which clocks of a timeline stand still, for whatever reason.
+    /// The clocks of a timeline that are frozen, for whatever reason.
     pub fn freeze_of(&self, number: Number) -> Option<Freeze> {
         let freezes: Vec<_> = self.chain(number).map(|it| it.timekeeper.motion().freeze).collect();
         let has = |freeze| freezes.contains(&Some(freeze)).then_some(freeze);
         has(Freeze::All).or_else(|| has(Freeze::Wall))
     }
 
-    /// The rate of a timeline by the host's clocks, while they run.
+    /// The rate of a timeline relative to the host's clocks, while they run.
     pub fn rate_of(&self, number: Number) -> Option<Rate> {
         self.rate_with(number, self.outermost().timekeeper.motion().rate)
     }
 
-    /// The same, if the outermost ran at this rate.
+    /// The same, if the outermost timeline ran at this rate.
     fn rate_with(&self, number: Number, outermost: Rate) -> Option<Rate> {
         let rates = self.chain(number).map(|it| match it.lies_on {
             None => outermost,
@@ -154,7 +154,7 @@ impl Timelines {
         rates.map(Some).reduce(|inner, outer| inner?.of(outer?)).flatten()
     }
 
-    /// Makes a timeline that lies on another.
+    /// Creates a timeline that lies on another.
     pub fn add(&mut self, on: Number, inner: &Inner<'_>) -> Result<Number, String> {
         let outer = self.get(on);
         let region = outer.timekeeper.region();
@@ -164,7 +164,7 @@ impl Timelines {
         if region.page().may_change() {
             made.page().expect_changes();
         }
-        // The coarse clocks lag by a tick of the host's, which is none of the outer clocks.
+        // The coarse clocks lag by a tick of the host, which is not a tick of the outer clocks.
         made.page().read_finely();
         let opening = Opening::Program(TimeNamespace::None);
         let clocks = inner.clocks.clone();
@@ -190,15 +190,15 @@ impl Timelines {
         Ok(number)
     }
 
-    /// Lets the clocks of a timeline begin now, if nobody has changed them until then; tells whether
-    /// they do.
+    /// Starts the clocks of a timeline now, if nothing has changed them until then; returns whether
+    /// they start.
     pub fn begin(&mut self, number: Number) -> bool {
         let timeline = self.get(number);
         let outer = timeline.lies_on.map(|outer| self.get(outer).segment());
         self.get_mut(number).timekeeper.begin_with_program(outer.as_ref())
     }
 
-    /// Forgets those that are not used, and on which no other lies.
+    /// Forgets the timelines that are not used, and on which no other lies.
     fn retain(&mut self, used: &HashSet<Number>) {
         for at in (1..self.all.len()).rev() {
             let number = self.all[at].number;
@@ -209,11 +209,11 @@ impl Timelines {
         }
     }
 
-    /// Changes the map and the motion of the outermost to what `next` makes of them, and lets all
-    /// others follow, for all programs at one instant: when the host's wall clock shows `at`, else as
-    /// soon as can be. A change that is late for `at` makes the clocks show what they would if it had
-    /// been in time, but that the monotonic clocks never step back. `at_switch` is called while the switch is in the
-    /// maps, when no program sets a timer.
+    /// Changes the map and the motion of the outermost timeline to what `next` makes of them, and makes
+    /// all others follow, for all programs at one instant: when the host's wall clock shows `at`, or
+    /// else as soon as possible. A change that is late for `at` makes the clocks show what they would
+    /// if it had been in time, except that the monotonic clocks never step back. `at_switch` is called
+    /// while the switch is in the maps, when no program sets a timer.
     pub fn change(
         &mut self,
         next: impl Fn(Segment, Motion) -> Result<(Segment, Motion), String>,
@@ -261,8 +261,8 @@ impl Timelines {
         Err("this host is too busy to change the clocks at one instant; try again".to_owned())
     }
 
-    /// Changes the wall clocks of a timeline at once, as a program does that sets them, and of those
-    /// that lie on it.
+    /// Steps the wall clocks of a timeline at once, as when a program sets them, and of those that lie
+    /// on it.
     pub fn move_wall(
         &mut self,
         number: Number,
@@ -335,12 +335,13 @@ impl Supervisor {
         word.ok().map(|word| Number(word as u32)).filter(|number| self.timelines.has(*number))
     }
 
-    /// The map of a process or thread, as it is once no switch is ahead.
+    /// The map of a process or thread, as it is once no switch is pending.
     pub(super) fn segment_of(&self, thread: Pid) -> Segment {
         self.timelines.get(self.timeline_of(thread)).segment()
     }
 
-    /// Notes the timeline of a thread, which may be about to start a program: then nothing else tells.
+    /// Notes the timeline of a thread, which may be about to start a program: after that, nothing else
+    /// shows it.
     pub(super) fn note_timeline(&mut self, thread: Tracee) {
         if !self.timelines.is_one() {
             let timeline = self.timeline_of(thread.0);
@@ -348,7 +349,7 @@ impl Supervisor {
         }
     }
 
-    /// Those of these processes that live by a timeline.
+    /// The processes that live by a timeline.
     pub(super) fn processes_of(&mut self, timeline: Number) -> HashSet<Pid> {
         let mut processes = self.processes();
         processes.retain(|process| self.timeline_of(*process) == timeline);
@@ -360,7 +361,7 @@ impl Supervisor {
         if self.timelines.is_one() {
             return;
         }
-        // One look may overlook a process that is just being made by one that ends.
+        // A single scan may miss a process that is just being created by one that ends.
         const LOOKS: usize = 2;
         let threads = self.threads.values();
         let mut used: HashSet<_> =
@@ -376,7 +377,7 @@ impl Supervisor {
         self.timelines.retain(&used);
     }
 
-    /// Is a thread about to start a program in another timeline than its own?
+    /// Whether a thread is about to start a program in another timeline than its own.
     pub(super) fn enters_another(&self, thread: Pid) -> bool {
         self.threads.get(&thread).is_some_and(|it| it.enters.is_some())
     }

@@ -1,4 +1,4 @@
-//! A thread that is traced: stops, registers, memory.
+//! A traced thread: its stops, registers and memory.
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
@@ -24,7 +24,7 @@ use crate::proc::{self, Pidfd, has_ended, is_sleeping};
 /// Blocks every signal: what arrives stays pending, with its siginfo.
 pub const ALL_SIGNALS: u64 = u64::MAX;
 
-/// What is asked of the kernel for every traced thread.
+/// The options set for every traced thread.
 const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
     .union(Options::PTRACE_O_TRACECLONE)
     .union(Options::PTRACE_O_TRACEFORK)
@@ -32,11 +32,11 @@ const OPTIONS: Options = Options::PTRACE_O_TRACESYSGOOD
     .union(Options::PTRACE_O_TRACEEXEC)
     .union(Options::PTRACE_O_TRACESECCOMP);
 
-// What musl's header lacks (include/uapi/linux/ptrace.h).
+// Missing from musl's header (include/uapi/linux/ptrace.h).
 const PEEKSIGINFO_SHARED: u32 = 1;
 /// Fills in as much of `struct ptrace_syscall_info` as there is room for.
 const GET_SYSCALL_INFO: i32 = 0x420e;
-/// The first byte of it, where the thread is stopped elsewhere.
+/// Its first byte if the thread is stopped elsewhere.
 const SYSCALL_INFO_NONE: u8 = 0;
 
 /// Why a thread stopped, or that it ended.
@@ -44,28 +44,29 @@ const SYSCALL_INFO_NONE: u8 = 0;
 pub enum Stop {
     /// The filter stopped a system call.
     Filtered,
-    /// At the entry or the exit of a system call, as asked for.
+    /// At the entry or the exit of a system call, as requested.
     Syscall,
     /// A signal is about to be delivered.
     Signal(i32),
     /// A program was started in the process.
     Exec,
-    /// A child or a thread was made.
+    /// A child or a thread was created.
     Forked,
-    /// The process was stopped by a signal of job control.
+    /// The process was stopped by a job-control signal.
     Group,
-    /// First stop of a new thread, end of a stop of job control, or asked for.
+    /// First stop of a new thread, end of a job-control stop, or requested.
     Trap,
-    /// The thread is no more.
+    /// The thread has ended.
     Ended,
-    /// Its control group has frozen it, and it was stopped where it was. Only [`Tracee::wait`] reports this.
+    /// Its control group has frozen it, and it was stopped where it was. Only [`Tracee::wait`] reports
+    /// this.
     Frozen,
-    /// None stopped: somebody asks for something.
+    /// None stopped: there is a request.
     Woken,
 }
 
 impl Stop {
-    /// From the status that `waitpid` gives.
+    /// Decodes the status from `waitpid`.
     fn decode(status: i32) -> Self {
         if !libc::WIFSTOPPED(status) {
             return Self::Ended;
@@ -83,21 +84,20 @@ impl Stop {
     }
 }
 
-/// How long a thread may take to stop before it is looked whether it has ended.
+/// How long a thread may take to stop before it is checked whether it has ended.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// The longest way through the image and the kernel's vDSO, in instructions, and plenty
-/// more.
+/// The longest path through the image and the kernel's vDSO, in instructions, with ample reserve.
 const MOST_STEPS: usize = 10_000;
 
-/// Says that a thread cannot be made to do anything, since its control group is frozen.
+/// Reports that a thread cannot be made to do anything because its control group is frozen.
 pub const IS_FROZEN: Errno = Errno::ETIME;
 
 /// How long a thread may take to run to the end of a function.
 const RUN: Duration = Duration::from_secs(1);
 
-/// All signals but SIGTRAP, by which the kernel reports a step, and those by which it reports a bad
-/// address: where they are blocked, it takes the program's handler away.
+/// All signals except SIGTRAP, by which the kernel reports a step, and those by which it reports a bad
+/// address: if these are blocked, it removes the program's handler.
 const ALL_BUT_REPORTS: u64 =
     !(1 << (libc::SIGTRAP - 1) | 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1));
 
@@ -106,11 +106,11 @@ const ALL_BUT_REPORTS: u64 =
 pub struct Tracee(pub Pid);
 
 impl Tracee {
-    /// What stands for the thread that is woken.
+    /// Stands for a woken supervisor, without a thread.
     pub const WOKEN: (Self, Stop) = (Self(Pid::from_raw(0)), Stop::Woken);
 
-    /// Waits until any traced thread stops or ends, or a signal wakes this one; `None` when there
-    /// is no traced thread left.
+    /// Waits until any traced thread stops or ends, or a signal wakes this one; `None` if no traced
+    /// thread is left.
     pub fn wait_for_any() -> nix::Result<Option<(Self, Stop)>> {
         if was_woken() {
             return Ok(Some(Self::WOKEN));
@@ -123,14 +123,14 @@ impl Tracee {
         }
     }
 
-    /// Is there any traced thread, or the end of one, which nobody has been told of?
+    /// Whether there is any traced thread, or one whose end has not been collected yet.
     pub fn is_any_traced() -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
         let flags = flags | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
         waitid(Id::All, flags) != Err(Errno::ECHILD)
     }
 
-    /// The same, without waiting.
+    /// Like [`wait_for_any`](Self::wait_for_any), without waiting.
     pub fn poll_any() -> nix::Result<Poll<Option<(Self, Stop)>>> {
         if was_woken() {
             return Ok(Poll::Ready(Some(Self::WOKEN)));
@@ -143,11 +143,11 @@ impl Tracee {
         }
     }
 
-    /// Waits until this thread, which was let go on, stops or ends. The kernel does not report the end
-    /// of a process's first thread before all others have been waited for, so it is looked for.
+    /// Waits until this thread, which was resumed, stops or ends. The kernel does not report the end of
+    /// a process's first thread before all others have been waited for, so that is checked separately.
     ///
-    /// A thread whose control group is frozen sleeps on its way to user space, but still stops if it is
-    /// asked to (`do_freezer_trap` in kernel/signal.c).
+    /// A thread whose control group is frozen sleeps on its way to user space, but still stops on
+    /// request (`do_freezer_trap` in kernel/signal.c).
     pub fn wait(self) -> nix::Result<Stop> {
         let mut patience = PATIENCE;
         loop {
@@ -182,35 +182,35 @@ impl Tracee {
         ptrace::seize(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
     }
 
-    /// Starts tracing the thread without stopping it; without a tracer it goes on.
+    /// Starts tracing the thread without stopping it; it continues without a tracer.
     pub fn seize_softly(self) -> nix::Result<()> {
         ptrace::seize(self.0, OPTIONS)
     }
 
-    /// Ties the end of the stopped thread to the tracer's.
+    /// Makes the stopped thread end with its tracer.
     pub fn end_with_tracer(self) -> nix::Result<()> {
         ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
     }
 
-    /// Lets the stopped thread go on when the tracer ends.
+    /// Makes the stopped thread continue when the tracer ends.
     pub fn go_on_without_tracer(self) -> nix::Result<()> {
         ptrace::setoptions(self.0, OPTIONS)
     }
 
-    /// Lets no filter stop or refuse what the stopped thread calls, until
-    /// [`end_with_tracer`](Self::end_with_tracer): whether the supervisor may do that, which
+    /// Prevents filters from stopping or refusing calls of the stopped thread, until
+    /// [`end_with_tracer`](Self::end_with_tracer); returns whether the supervisor may do that, which
     /// takes CAP_SYS_ADMIN on the host.
     pub fn suspend_filters(self) -> bool {
         let suspend = Options::from_bits_retain(libc::PTRACE_O_SUSPEND_SECCOMP);
         ptrace::setoptions(self.0, OPTIONS | Options::PTRACE_O_EXITKILL | suspend).is_ok()
     }
 
-    /// Lets the stopped thread go for good, delivering a signal if there is one.
+    /// Detaches from the stopped thread, delivering a signal if there is one.
     pub fn release(self, signal: Option<i32>) -> nix::Result<()> {
         self.request(libc::PTRACE_DETACH, signal.unwrap_or(0) as usize)
     }
 
-    /// Lets the thread go on, delivering a signal if there is one.
+    /// Resumes the thread, delivering a signal if there is one.
     pub fn resume(self, signal: Option<i32>) -> nix::Result<()> {
         self.request(libc::PTRACE_CONT, signal.unwrap_or(0) as usize)
     }
@@ -220,9 +220,9 @@ impl Tracee {
         self.request(libc::PTRACE_SYSCALL, signal.unwrap_or(0) as usize)
     }
 
-    /// Lets the thread go on for one instruction, and waits until that is done, or cannot be for a
-    /// bad address; with all signals blocked but those by which the kernel reports that. Returns
-    /// whether its process was stopped meanwhile, by the one signal that cannot be blocked.
+    /// Executes one instruction of the thread, and waits until that is done or has failed on a bad
+    /// address; with all signals blocked except those by which the kernel reports that. Returns whether
+    /// its process was stopped in the meantime, by the one signal that cannot be blocked.
     fn step(self) -> nix::Result<bool> {
         let (mut halted, mut signal) = (false, None);
         loop {
@@ -233,16 +233,16 @@ impl Tracee {
                 Stop::Group => halted = true,
                 Stop::Ended => return Err(Errno::ESRCH),
                 Stop::Frozen => return Err(IS_FROZEN),
-                // Something else that was to be told first, such as that it was asked to
-                // stop: the step itself is still to come.
+                // Something else had to be reported first, such as a requested stop: the step itself is
+                // still to come.
                 _ => {}
             }
         }
     }
 
-    /// Lets the stopped thread go on, one instruction at a time, until it is where it may
-    /// rest; tells whether it is. If its process is stopped meanwhile, the thread stops as soon as
-    /// it goes on. Which signals it blocks is as before, unless it has changed that itself.
+    /// Steps the stopped thread, one instruction at a time, until it is where it may rest; returns
+    /// whether it is. If its process is stopped in the meantime, the thread stops as soon as it
+    /// resumes. Its signal mask is restored, unless the thread has changed it itself.
     pub fn step_until(self, mut rests: impl FnMut(&Registers) -> bool) -> nix::Result<bool> {
         let mask = self.signal_mask()?;
         self.set_signal_mask(ALL_BUT_REPORTS)?;
@@ -265,17 +265,17 @@ impl Tracee {
         arrived
     }
 
-    /// Has the stopped thread stop as soon as it goes on, if it went on although its process is
-    /// stopped. The kernel knows whether that is so still.
+    /// Makes the stopped thread stop as soon as it resumes, if it ran although its process is stopped.
+    /// The kernel knows whether it still is.
     pub fn stop_again(self, halted: bool) -> nix::Result<()> {
         if halted { self.interrupt() } else { Ok(()) }
     }
 
-    /// Lets the stopped thread go on until it is about to carry out an instruction at one of these
-    /// addresses; with all signals blocked but those by which the kernel reports that. If its process
-    /// is stopped meanwhile, the thread stops as soon as it goes on. Fails with ENOSPC if the
-    /// processor cannot stop it there, and with ETIMEDOUT if it is stopped elsewhere since it does not
-    /// come there.
+    /// Runs the stopped thread until it is about to execute an instruction at one of these addresses;
+    /// with all signals blocked except those by which the kernel reports that. If its process is
+    /// stopped in the meantime, the thread stops as soon as it resumes. Fails with ENOSPC if the
+    /// processor cannot stop it there, and with ETIMEDOUT if it is stopped elsewhere because it does
+    /// not get there.
     pub fn run_to(self, addresses: &[u64]) -> nix::Result<()> {
         if addresses.is_empty() {
             return Err(Errno::ENOSPC);
@@ -323,34 +323,35 @@ impl Tracee {
         }
     }
 
-    /// What the signal that is about to be delivered tells.
+    /// The siginfo of the signal that is about to be delivered.
     pub fn signal_info(self) -> nix::Result<libc::siginfo_t> {
         ptrace::getsiginfo(self.0)
     }
 
-    /// Changes what the signal that is about to be delivered tells.
+    /// Changes the siginfo of the signal that is about to be delivered.
     pub fn set_signal_info(self, info: &libc::siginfo_t) -> nix::Result<()> {
         ptrace::setsiginfo(self.0, info)
     }
 
-    /// Has the kernel queued the signal of a POSIX timer for the stopped thread, or for its process?
+    /// Whether the kernel has queued the signal of a POSIX timer for the stopped thread, or for its
+    /// process.
     pub fn has_queued_timer(self, timer: i32) -> nix::Result<bool> {
         self.has_queued(|info| {
-            // SAFETY: any bytes are numbers. The timer's is where a sender's would be, and the mark where
-            // the time is that a child has used.
+            // SAFETY: any bytes are numbers. The timer's number is where a sender's ID would be, and
+            // the mark where the CPU time of a child would be.
             let (number, mark) = unsafe { (info.si_pid(), info.si_utime() as u32) };
             info.si_code == libc::SI_TIMER && number == timer && mark != QUEUED_BY_CRIU.1
         })
     }
 
-    /// Is a signal queued for the stopped thread, or for its process, that it does not block?
+    /// Whether a signal that the stopped thread does not block is queued for it, or for its process.
     pub fn has_signal(self) -> nix::Result<bool> {
         let mask = self.signal_mask()?;
         self.has_queued(|info| mask >> (info.si_signo - 1) & 1 == 0)
     }
 
-    /// Is a signal queued that only tells of a stop of job control: SIGCONT, or the SIGCHLD of a child
-    /// that has stopped or goes on?
+    /// Whether a signal is queued that only reports a job-control stop: SIGCONT, or the SIGCHLD of a
+    /// child that has stopped or resumed.
     pub fn has_stop_signal(self, signal: i32) -> nix::Result<bool> {
         let tells_of_stop = |code| [libc::CLD_STOPPED, libc::CLD_CONTINUED].contains(&code);
         self.has_queued(|info| {
@@ -386,7 +387,7 @@ impl Tracee {
         Ok(false)
     }
 
-    /// Leaves the thread in a stop of job control until that ends.
+    /// Leaves the thread in a job-control stop until that ends.
     pub fn listen(self) -> nix::Result<()> {
         self.request(libc::PTRACE_LISTEN, 0)
     }
@@ -411,12 +412,12 @@ impl Tracee {
         registers.give(self.0)
     }
 
-    /// The number that came with the stop.
+    /// The event message of the stop.
     pub fn event_message(self) -> nix::Result<u64> {
         ptrace::getevent(self.0).map(|message| message as u64)
     }
 
-    /// Is it stopped at the entry or the exit of a call, and so does not wait in it?
+    /// Whether it is stopped at the entry or the exit of a call, and so does not wait in it.
     pub fn is_beside_call(self) -> bool {
         let mut op = SYSCALL_INFO_NONE;
         let asked = self.request_with(GET_SYSCALL_INFO, size_of_val(&op), (&raw mut op) as usize);
@@ -444,7 +445,7 @@ impl Tracee {
         }
     }
 
-    /// Reads what memory there is, up to the length of `to`; returns how much.
+    /// Reads as much memory as there is, up to the length of `to`; returns how much.
     pub fn read_some(self, from: u64, to: &mut [u8]) -> nix::Result<usize> {
         let remote = [RemoteIoVec { base: from as usize, len: to.len() }];
         process_vm_readv(self.0, &mut [IoSliceMut::new(to)], &remote)
@@ -458,14 +459,14 @@ impl Tracee {
 
     /// Reads words of 64 bits.
     pub fn read_words<const WORDS: usize>(self, from: u64) -> nix::Result<[u64; WORDS]> {
-        // Of a size that cannot be named for an array here.
+        // An array of this size cannot be named here.
         let mut bytes = vec![0; 8 * WORDS];
         self.read(from, &mut bytes)?;
         let (words, _) = bytes.as_chunks();
         Ok(std::array::from_fn(|index| u64::from_ne_bytes(words[index])))
     }
 
-    /// The same, of a process, also after its first thread has ended.
+    /// The same for a process, even after its first thread has ended.
     pub fn read_words_of<const WORDS: usize>(process: Pid, from: u64) -> nix::Result<[u64; WORDS]> {
         match Self(process).read_words(from) {
             Err(Errno::ESRCH) => {
@@ -537,16 +538,16 @@ impl Tracee {
 
     // C libraries disagree on the type of a request.
     fn request_with(self, request: impl Into<i64>, address: usize, data: usize) -> nix::Result<()> {
-        // SAFETY: none of the requests above writes to our memory but PTRACE_GETSIGMASK and
+        // SAFETY: none of the requests above writes to our memory except PTRACE_GETSIGMASK and
         // PTRACE_GET_SYSCALL_INFO, whose `data` points to as many bytes as `address` says.
         let result = unsafe { libc::ptrace(request.into() as _, self.0.as_raw(), address, data) };
         Errno::result(result).map(drop)
     }
 }
 
-/// Waits with open eyes for a while: stops come within microseconds.
+/// Polls for a while before it sleeps: stops come within microseconds.
 fn wait_with_until(pid: i32, deadline: Instant) -> nix::Result<Option<(Tracee, Stop)>> {
-    /// How often to look before it sleeps in between.
+    /// The number of polls before it sleeps in between.
     const EAGER: usize = 100;
     const PAUSE: Duration = Duration::from_micros(50);
     for turn in 0.. {
@@ -591,7 +592,7 @@ mod tests {
             let busy = "echo; while :; do :; done";
             let mut command = Command::new("sh");
             let mut process = command.args(["-c", busy]).stdout(Stdio::piped()).spawn().unwrap();
-            // It has been started.
+            // The program has started.
             process.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
             let pid = Pid::from_raw(process.id() as i32);
             let thread = Tracee(pid);

@@ -1,20 +1,20 @@
-//! A stopped thread that is made to make several system calls, and then goes on as if
-//! nothing had been.
+//! A stopped thread that is made to make several system calls, and then resumes as if nothing had
+//! happened.
 
 use super::detour::Detour;
 use super::tracee::{ALL_SIGNALS, Tracee};
 use crate::arch::Registers;
 
-/// A thread, stopped outside of any call of its own, that makes calls on our behalf.
+/// A thread, stopped outside any call of its own, that makes calls on the supervisor's behalf.
 pub struct Visit {
     /// The thread.
     pub tracee: Tracee,
     /// The system call instruction it uses.
     pub instruction: u64,
-    /// The registers with which it goes on.
+    /// The registers with which it resumes.
     pub after: Registers,
     detour: Detour,
-    /// The signals that it blocks; there once it has made a call.
+    /// Its signal mask; present once it has made a call.
     mask: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ impl Visit {
         Ok(Self { tracee, instruction, after, detour: Detour::new(tracee), mask: None })
     }
 
-    /// Makes a call; its result, or its error.
+    /// Makes a call; returns its result or its error.
     pub async fn call(&mut self, nr: i64, args: [u64; 6]) -> nix::Result<u64> {
         if self.mask.is_none() {
             self.mask = Some(self.tracee.signal_mask()?);
@@ -36,8 +36,8 @@ impl Visit {
         self.detour.system_call(registers).await
     }
 
-    /// Ends in a stop like the one it began in, from which a call that was interrupted
-    /// can still be made again. Returns whether the thread made any call.
+    /// Ends in a stop like the one in which it began, from which an interrupted call can still be
+    /// restarted. Returns whether the thread made any call.
     pub async fn end(mut self) -> nix::Result<bool> {
         if let Some(mask) = self.mask {
             self.detour.run_to_trap().await?;

@@ -1,11 +1,10 @@
-//! Makes waiting calls look at the map again: after a change of the map, and after a
-//! stop of job control, so that they keep their deadlines.
+//! Makes waiting calls read the map again after a change of the map, and after a job-control stop, so
+//! that they keep their deadlines.
 //!
-//! A wait that was translated is in the kernel from the image's own system call
-//! instruction. When the supervisor stops it there, the kernel is about to make the
-//! call again; the supervisor has it do so with a time that ends it at once, upon which the
-//! image computes the time anew. Should a signal handler run before that, the kernel
-//! itself decides whether the call ends.
+//! A translated wait is in the kernel from the image's own system call instruction. When the supervisor
+//! stops it there, the kernel is about to restart the call; the supervisor makes it do so with a time
+//! that ends the call at once, and then the image computes the time again. If a signal handler runs
+//! before that, the kernel itself decides whether the call ends.
 
 use eigentime_calls::{Call, Form, Nr, RING_EXT_ARG, TimedOut};
 use eigentime_vdso::Waiting;
@@ -18,7 +17,7 @@ use super::{Supervisor, Thread};
 use crate::arch::Registers;
 use crate::proc;
 
-/// Is a thread to look at the map again?
+/// Whether a thread must read the map again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recheck {
     /// No.
@@ -26,23 +25,22 @@ pub enum Recheck {
     No,
     /// It was asked to stop for that.
     Asked,
-    /// It was on its way to a call with what may be an old deadline, and stops at
-    /// the call.
+    /// It was on its way to a call with a possibly outdated deadline, and stops at the call.
     AtCall,
 }
 
 impl Supervisor {
-    /// Makes every thread that waits by the image look at the map again.
+    /// Makes every thread that waits in the image read the map again.
     pub(super) fn recheck_all(&mut self) {
         let exempt = self.layout.exempt();
-        // One that is in no call may be on its way to one.
+        // A thread that is in no call may be on its way to one.
         let may_wait = |call: Option<Blocked>| call.is_none_or(|call| call.ip == exempt);
         self.ask(|thread, _| Blocked::read(thread).is_ok_and(may_wait));
     }
 
-    /// Asks those threads to stop that are to look at the map again.
+    /// Asks the threads to stop that must read the map again.
     pub(super) fn ask(&mut self, is_concerned: impl Fn(Pid, &Thread) -> bool) {
-        // Each as soon as it is found, so that it stops while others are looked for.
+        // Each is asked as soon as it is found, so that it stops while others are searched for.
         self.for_each_thread(|supervisor, thread, state| {
             if is_concerned(thread, state) {
                 supervisor.ask_one(Tracee(thread));
@@ -50,7 +48,7 @@ impl Supervisor {
         });
     }
 
-    /// Asks a thread; if a debugger follows it, once that does no more.
+    /// Asks a thread; if a debugger follows it, once it no longer does.
     pub(super) fn ask_one(&mut self, tracee: Tracee) {
         if !self.hold(tracee) {
             self.postpone(tracee);
@@ -59,23 +57,23 @@ impl Supervisor {
         }
     }
 
-    /// A thread that was to stop has stopped for another reason, by which the kernel forgets that
-    /// it was asked (`ptrace_stop` in kernel/signal.c).
+    /// Asks again a thread that has stopped for another reason, upon which the kernel forgets the
+    /// request (`ptrace_stop` in kernel/signal.c).
     pub(super) fn ask_again(&mut self, tracee: Tracee) {
         let awaited = !self.timers.awaited.is_empty()
             && self.process_of(tracee.0).is_some_and(|process| self.timers.is_awaited(process));
         if let Some(state) = self.threads.get_mut(&tracee.0)
             && (awaited || state.recheck == Recheck::Asked)
             && !state.halted
-            // If it is no more, nobody waits for it.
+            // If it is gone, nothing waits for it.
             && tracee.interrupt().is_ok()
         {
             state.recheck = Recheck::Asked;
         }
     }
 
-    /// A thread stopped outside of any call of its own: because it was asked to, or
-    /// at the end of a stop of job control.
+    /// Handles a thread that stopped outside any call of its own: because it was asked to, or at the
+    /// end of a job-control stop.
     pub(super) fn recheck_at_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {
         let asked = std::mem::take(&mut self.thread(tracee).recheck) == Recheck::Asked;
         if !asked && !halted {
@@ -86,8 +84,8 @@ impl Supervisor {
             return self.go_on(tracee, None);
         }
         if asked && registers.has_failed_interrupted() {
-            // A call that the kernel does not make again by itself, such as
-            // sigwaitinfo(): the program must not see that it was stopped.
+            // A call that the kernel does not restart by itself, such as sigwaitinfo(): the program
+            // must not notice that it was stopped.
             registers.make_again();
             tracee.set_registers(registers)?;
         } else if asked && self.is_in_image(&registers) {
@@ -97,7 +95,7 @@ impl Supervisor {
         self.go_on(tracee, None)
     }
 
-    /// A thread that was asked to look at the map again is in a stop of job control.
+    /// Handles a thread that was asked to read the map again and is in a job-control stop.
     pub(super) fn recheck_halted(&mut self, tracee: Tracee) -> nix::Result<()> {
         if std::mem::take(&mut self.thread(tracee).recheck) == Recheck::No {
             return Ok(());
@@ -109,7 +107,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A thread is at the entry of a system call.
+    /// Handles a thread at the entry of a system call.
     pub(super) fn recheck_at_syscall(&mut self, tracee: Tracee) -> nix::Result<()> {
         let registers = tracee.registers()?;
         if self.touches(&registers) && self.thread(tracee).recheck != Recheck::No {
@@ -125,9 +123,9 @@ impl Supervisor {
         self.go_on(tracee, None)
     }
 
-    /// A signal that the program ignores is about to be delivered. To a traced thread
-    /// the kernel delivers such signals too, and thereby ends calls that it does not
-    /// make again by itself; without a tracer they would not have been interrupted.
+    /// Handles a signal that the program ignores and that is about to be delivered. The kernel delivers
+    /// such signals, too, to a traced thread, and thereby ends calls that it does not restart by
+    /// itself; without a tracer they would not have been interrupted.
     pub(super) fn resume_ignored(&mut self, tracee: Tracee, signal: i32) -> nix::Result<()> {
         let mut registers = tracee.registers()?;
         let is_image = registers.ip() == self.layout.exempt();
@@ -145,8 +143,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Has the wait of a thread end at once that is in the image's call, and is about to make it or to
-    /// make it again; tells whether there is one.
+    /// Makes the wait of a thread end at once, if it is in the image's call and about to make or
+    /// restart it; returns whether there is one.
     fn order_recheck(&mut self, tracee: Tracee, mut registers: Registers) -> nix::Result<bool> {
         let blocked = Blocked::at(&registers);
         let Some(found) = self.waiting(tracee.0, &blocked) else { return Ok(false) };
@@ -154,7 +152,7 @@ impl Supervisor {
         let Some(wait) = Call::find(nr).and_then(Call::wait) else { return Ok(false) };
         let ended = Waiting { host: wait.over(), again: 1, ..found.waiting };
         tracee.write(found.at, bytes_of(&ended))?;
-        // Not `restart_syscall`, which would go on with the time that it had.
+        // Not `restart_syscall`, which would continue with the original time.
         registers.set_nr(nr);
         registers.make_again();
         if wait.form == Form::Millis {
@@ -169,25 +167,25 @@ impl Supervisor {
     }
 }
 
-/// Is the call, which was not translated, one with a timeout, which would begin anew?
+/// Whether the call, which was not translated, has a timeout, which would start again.
 fn has_timeout(tracee: Tracee, registers: &Registers) -> bool {
     let Some(wait) = Call::find(registers.nr()).and_then(Call::wait) else { return false };
     if wait.timed_out == TimedOut::Untold {
-        // What it waits for does not end with it.
+        // Its timeout does not end what it waits for.
         return false;
     }
     let time = registers.arg(wait.arg.into());
     match wait.form {
         Form::Millis => time as i32 >= 0,
         Form::Timespec | Form::Timeval => time != 0,
-        // Without IORING_ENTER_EXT_ARG it is no time at all.
+        // Without IORING_ENTER_EXT_ARG it is not a time.
         Form::RingArgument if registers.arg(3) as u32 & RING_EXT_ARG == 0 => false,
         Form::RingArgument => tracee.read_words::<3>(time).is_ok_and(|[_, _, time]| time != 0),
     }
 }
 
-/// Does a signal do nothing to the thread's process? SIGCONT is left out: after a stop
-/// it does interrupt.
+/// Whether a signal has no effect on the thread's process. SIGCONT is left out: after a stop it does
+/// interrupt.
 fn is_ignored(tracee: Tracee, signal: i32) -> bool {
     const IGNORED_BY_DEFAULT: [i32; 3] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGURG];
     signal != libc::SIGCONT
@@ -195,12 +193,12 @@ fn is_ignored(tracee: Tracee, signal: i32) -> bool {
         && (IGNORED_BY_DEFAULT.contains(&signal) || proc::has_signal(tracee.0, "SigIgn:", signal))
 }
 
-/// Does the thread's process have a handler for the signal?
+/// Whether the thread's process has a handler for the signal.
 pub(super) fn is_caught(tracee: Tracee, signal: i32) -> bool {
     proc::has_signal(tracee.0, "SigCgt:", signal)
 }
 
-/// Has the signal been sent to the thread or its process, and is blocked?
+/// Whether the signal has been sent to the thread or its process and is blocked.
 pub(super) fn is_pending(tracee: Tracee, signal: i32) -> bool {
     ["SigPnd:", "ShdPnd:"].into_iter().any(|set| proc::has_signal(tracee.0, set, signal))
 }

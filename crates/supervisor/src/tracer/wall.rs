@@ -1,4 +1,4 @@
-//! Sets the timeline's wall clock, in the place of the host's.
+//! Sets the timeline's wall clock instead of the host's.
 
 use eigentime_calls::Set;
 use eigentime_timeline::{Clock, NANOS_PER_SECOND, Nanos, Timespec};
@@ -18,21 +18,21 @@ mod mode {
     pub const STATUS: u32 = 0x0010;
     pub const NANO: u32 = 0x2000;
     pub const TICK: u32 = 0x4000;
-    /// `adjtime`, with [`OFFSET`]; with [`READ_ONLY`] it only asks.
+    /// `adjtime`, with [`OFFSET`]; with [`READ_ONLY`] it only reads.
     pub const ADJTIME: u32 = 0x8000;
     pub const READ_ONLY: u32 = 0x2000;
     /// ADJ_OFFSET_SS_READ, which needs no capability.
     pub const SINGLESHOT_READ: u32 = 0xa001;
 }
 
-/// The last second to which the kernel sets its clock: 30 years before the end of its
-/// range (TIME_SETTOD_SEC_MAX in include/linux/time64.h).
+/// The last second to which the kernel sets its clock: 30 years before the end of its range
+/// (TIME_SETTOD_SEC_MAX in include/linux/time64.h).
 const LAST_SETTABLE: i64 = 9_223_372_036 - 30 * 365 * 24 * 3_600;
 
 /// STA_NANO.
 const STATUS_NANO: i32 = 0x2000;
 
-/// STA_INS and STA_DEL: a leap second is ahead.
+/// STA_INS and STA_DEL: a leap second is pending.
 const STATUS_LEAP: i32 = 0x0010 | 0x0020;
 
 /// The largest offset of CLOCK_TAI, in seconds (MAX_TAI_OFFSET in kernel/time/ntp.c).
@@ -42,10 +42,10 @@ const LAST_TAI: i64 = 100_000;
 /// kernel/time/time.c).
 const ZONES: std::ops::RangeInclusive<i32> = -15 * 60..=15 * 60;
 
-/// The ticks a host second may be told to have, in microseconds (USER_HZ is 100).
+/// The permitted lengths of a tick, in microseconds (USER_HZ is 100).
 const TICKS: std::ops::RangeInclusive<i64> = 9_000..=11_000;
 
-/// What the kernel multiplies a frequency by (PPM_SCALE in include/linux/timex.h).
+/// The kernel's scale factor for a frequency (PPM_SCALE in include/linux/timex.h).
 const PPM_SCALE: i64 = 1_000 << (32 - 16);
 
 impl Supervisor {
@@ -69,7 +69,7 @@ impl Supervisor {
             return Err(Errno::EINVAL);
         }
         self.check_setter(tracee)?;
-        // A time zone would be the host's: it is taken and forgotten.
+        // A time zone would be the host's: it is accepted and ignored.
         if zone.is_some_and(|minutes| !ZONES.contains(&minutes)) {
             return Err(Errno::EINVAL);
         }
@@ -122,7 +122,7 @@ impl Supervisor {
     }
 }
 
-/// What `settimeofday` is to set the clock to, if it is, and the minutes of the time zone.
+/// The time that `settimeofday` sets the clock to, if it does, and the minutes of the time zone.
 fn time_of_day(tracee: Tracee, args: &[u64; 6]) -> nix::Result<(Option<Timespec>, Option<i32>)> {
     let time = match args[0] {
         0 => None,
@@ -140,7 +140,7 @@ fn time_of_day(tracee: Tracee, args: &[u64; 6]) -> nix::Result<(Option<Timespec>
     Ok((time, zone))
 }
 
-/// What the kernel refuses before it asks who may set the clock (`timekeeping_validate_timex` in
+/// What the kernel refuses before it checks who may set the clock (`timekeeping_validate_timex` in
 /// kernel/time/timekeeping.c).
 fn validate_mode(asked: &libc::timex) -> nix::Result<()> {
     match asked.modes & mode::ADJTIME != 0 && asked.modes & mode::OFFSET == 0 {
@@ -158,7 +158,7 @@ fn step_of(time: libc::timeval, nanoseconds: bool) -> nix::Result<Nanos> {
     Ok(Nanos::from_secs(time.tv_sec).plus(Nanos(time.tv_usec * unit)))
 }
 
-/// What it refuses after that, in its order.
+/// What the kernel refuses after that, in its order.
 fn validate(asked: &libc::timex) -> nix::Result<()> {
     let has = |mode: u32| asked.modes & mode != 0;
     if !has(mode::ADJTIME) && has(mode::TICK) && !TICKS.contains(&asked.tick) {
@@ -174,8 +174,8 @@ fn validate(asked: &libc::timex) -> nix::Result<()> {
     Ok(())
 }
 
-/// Would it change what a timeline does not change: the frequency, or a leap second to come? To
-/// set what is so already changes nothing.
+/// Whether it would change what a timeline does not change: the frequency, or a pending leap second.
+/// Setting the present value changes nothing.
 fn bends(asked: &libc::timex, state: &libc::timex) -> bool {
     let has = |mode: u32| asked.modes & mode != 0;
     has(mode::FREQUENCY) && asked.freq != state.freq
@@ -183,7 +183,7 @@ fn bends(asked: &libc::timex, state: &libc::timex) -> bool {
         || has(mode::STATUS) && (asked.status ^ state.status) & STATUS_LEAP != 0
 }
 
-/// By how much it moves the wall clock, if it does: an offset is applied at once.
+/// How far it moves the wall clock, if it does: an offset is applied at once.
 fn step(asked: &libc::timex, counts_nanoseconds: bool) -> nix::Result<Option<Nanos>> {
     let has = |mode: u32| asked.modes & mode != 0;
     let micros = |offset: i64| Nanos(offset.saturating_mul(1_000));
@@ -202,7 +202,7 @@ fn step(asked: &libc::timex, counts_nanoseconds: bool) -> nix::Result<Option<Nan
 }
 
 fn bytes_of(timex: &mut libc::timex) -> &mut [u8] {
-    // SAFETY: a timex is plain data, of which any bytes are a valid value.
+    // SAFETY: a timex is plain data, for which any bytes are a valid value.
     unsafe {
         std::slice::from_raw_parts_mut(
             std::ptr::from_mut(timex).cast::<u8>(),

@@ -1,13 +1,12 @@
 //! Moves a running process into the timeline.
 //!
-//! All its threads are stopped. One of them is made to map the region; the kernel's
-//! vDSO is moved aside, and where it stood comes a copy whose functions lead to the
-//! image; then the filter is put on all threads. Whatever fails up to there is undone,
-//! and the process goes on as before. The filter is the last step, since the kernel
-//! takes none off.
+//! All its threads are stopped. One of them is made to map the region. The kernel's vDSO is moved aside
+//! and replaced by a copy whose functions jump to the image. Then the filter is installed on all
+//! threads. A failure before that is undone, and the process continues as before. The filter is the
+//! last step because the kernel cannot remove one.
 //!
-//! - `preflight`: what can be told before anything is touched.
-//! - `restored`: the same for a process that comes from a checkpoint.
+//! - `preflight`: what can be checked before anything is touched.
+//! - `restored`: the same for a process restored from a checkpoint.
 //! - `stopped`: a process whose threads are all stopped.
 //! - `vdso`: the copy of the kernel's vDSO.
 
@@ -50,24 +49,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The scratch memory of a visit: the block, then the filter.
 const SCRATCH: u64 = 8 * PAGE as u64;
-/// Where in it the filter begins.
+/// The offset of the filter in it.
 const FILTER_AT: u64 = PAGE as u64;
 
 /// A process that has become a member.
 struct Taken {
-    /// What its user should know.
+    /// Notes for its user.
     notes: Vec<String>,
-    /// What tells of its calls, unless its filter stops for a tracer.
+    /// The listener for its calls, unless its filter stops for a tracer.
     listener: Option<OwnedFd>,
 }
 
-/// Has a process a handler for a signal by which its C library cancels threads?
+/// Whether a process handles a signal that its C library uses to cancel threads.
 fn cancels(process: Pid) -> bool {
     CANCELLATION_SIGNALS.iter().any(|signal| proc::has_signal(process, "SigCgt:", *signal as i32))
 }
 
 impl Supervisor {
-    /// Stops a process, which may be in a stop of job control, or lets it go on as before.
+    /// Stops a process, which may be in a job-control stop, or leaves it running as before.
     fn stop_all_of(&mut self, process: Pid, halted: bool) -> Result<Stopped, String> {
         let stopped = Stopped::all_of(process, Instant::now() + PATIENCE, halted);
         stopped.map_err(|refused| {
@@ -76,13 +75,13 @@ impl Supervisor {
         })
     }
 
-    /// Moves a running process into the timeline. If that fails, it goes on as before.
+    /// Moves a running process into the timeline. On failure, the process continues as before.
     pub(super) fn attach(&mut self, pid: Pid, force: bool) -> Result<Attached, String> {
         let target = preflight::look(pid, self.layout, force)?;
         let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
         let mut stopped = self.stop_all_of(pid, false)?;
-        // It may have started another program meanwhile.
+        // It may have started another program in the meantime.
         let target = match preflight::is_same(pid, &target) {
             true => Ok(target),
             false => preflight::look_at_program(pid, self.layout, force),
@@ -105,7 +104,8 @@ impl Supervisor {
         }
     }
 
-    /// Lets a process go on, whose threads are followed from now on, or to whose filter it listens.
+    /// Resumes a process whose threads are followed from now on, or to whose filter the supervisor
+    /// listens.
     fn adopt(
         &mut self,
         stopped: Stopped,
@@ -137,10 +137,10 @@ impl Supervisor {
         self.have_attached();
     }
 
-    /// Somebody has come who had been running before.
+    /// Records that a process that was already running has joined.
     fn have_attached(&mut self) {
         self.lifetime.started = true;
-        // Whoever attached it reads until nobody can write any more.
+        // Whoever attached it reads until no writer is left.
         self.first_stderr = None;
         self.timers.descriptors_are_used = true;
     }
@@ -157,7 +157,7 @@ impl Supervisor {
         };
         let left = stopped.leave(&self.kernel, target.vdso);
         left.map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
-        // The clocks of a timeline made for this process start now, when nobody reads.
+        // The clocks of a timeline made for this process start now, while nothing reads them.
         let now = host::read_at_once();
         if self.timelines.outermost_mut().timekeeper.begin_with_attached(now) {
             self.begin_to_skip();
@@ -188,7 +188,7 @@ impl Supervisor {
             before: at_host_rate(&after),
             after,
         });
-        // The timers that the process has, it has armed by the host's clocks.
+        // The process armed its existing timers with the host's clocks.
         self.timers.may_have_all(stopped.process);
         let rearmed = self.rearm_process(visitor, stopped.process, &change);
         if let Err(error) = rearmed {
@@ -197,7 +197,7 @@ impl Supervisor {
         Ok(taken)
     }
 
-    /// The monotonic clock that is behind the host's, if one is, and by how many seconds.
+    /// The monotonic clock that is behind the host's, if any, and by how many seconds.
     fn clock_behind(&self, host: [HostInstant; CLOCKS]) -> Option<(&'static str, String)> {
         let after = self.timekeeper().segment();
         [Clock::Monotonic, Clock::Boottime].into_iter().find_map(|clock| {
@@ -207,7 +207,7 @@ impl Supervisor {
         })
     }
 
-    /// Does all that needs calls of the process's own, or undoes it.
+    /// Takes the steps that need calls by the process itself, or undoes them.
     async fn prepare(&self, visit: &mut Visit, target: &Target) -> Result<Taken, Failed> {
         let layout = self.layout;
         let args = [0, SCRATCH, READ_WRITE, PRIVATE, NO_FILE, 0];
@@ -218,14 +218,14 @@ impl Supervisor {
         };
         if prepared.is_err() {
             visit.instruction = self.kernel.syscall_at(target.vdso);
-            // What cannot be unmapped stays, and does no harm.
+            // What cannot be unmapped stays and does no harm.
             let _ = visit.call(libc::SYS_munmap, [layout.base(), layout.size(), 0, 0, 0, 0]).await;
         }
         let _ = visit.call(libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0]).await;
         prepared
     }
 
-    /// Puts the image in the place of the kernel's vDSO, or undoes it.
+    /// Replaces the kernel's vDSO with the image, or undoes that.
     async fn take_its_place(
         &self,
         visit: &mut Visit,
@@ -233,7 +233,7 @@ impl Supervisor {
         target: &Target,
     ) -> Result<Taken, Failed> {
         let layout = self.layout;
-        // The kernel's vDSO is about to move; the image has a call of its own.
+        // The kernel's vDSO is about to move; the image has a call instruction of its own.
         visit.instruction = layout.call();
         let aside = Aside::new(visit, &self.kernel, target, layout).await?;
         let taken = self.take_over(visit, scratch, aside.vdso(), target).await;
@@ -243,7 +243,7 @@ impl Supervisor {
         taken
     }
 
-    /// Puts the filter on the process: from here on it cannot be without us.
+    /// Installs the filter on the process, which cannot do without the supervisor from here on.
     async fn take_over(
         &self,
         visit: &mut Visit,
@@ -258,7 +258,7 @@ impl Supervisor {
         if self.notified.is_some() {
             self.write_filter(visit.tracee, at, Told::Notified)?;
             match put_on_all(visit, at, TELLS, &mut notes).await {
-                // Another listens to a filter of the process.
+                // Another process listens to a filter of this process.
                 Err(Errno::EBUSY) => {}
                 Err(error) => return Err(cannot_filter(error)),
                 Ok(number) => {
@@ -272,7 +272,7 @@ impl Supervisor {
         self.write_filter(visit.tracee, at, Told::Traced)?;
         match put_on_all(visit, at, 0, &mut notes).await {
             Ok(0) => Ok(Taken { notes, listener: None }),
-            // The number of a thread that has a filter of its own.
+            // The ID of a thread that has a filter of its own.
             Ok(_) => Err(cannot_filter(Errno::ESRCH)),
             Err(error) => Err(cannot_filter(error)),
         }
@@ -290,11 +290,11 @@ impl Supervisor {
     }
 }
 
-/// Asks for the descriptor on which a filter tells of calls; fails with ESRCH where one thread has
-/// another filter.
+/// Requests the descriptor on which a filter reports calls; fails with ESRCH if a thread has another
+/// filter.
 const TELLS: u64 = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
 
-/// Puts the filter that is written at an address on all threads of a process.
+/// Installs the filter stored at an address on all threads of a process.
 async fn put_on_all(
     visit: &mut Visit,
     at: u64,

@@ -1,4 +1,4 @@
-//! What can be told of a process before anything is touched.
+//! Checks of a process before anything is touched.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,18 +11,18 @@ use crate::maps::mappings;
 use crate::proc::{self, status_field};
 use crate::region::Layout;
 
-/// What has to be known of a process to attach it.
+/// What must be known of a process to attach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where its vDSO starts.
+    /// The address of its vDSO.
     pub vdso: u64,
-    /// The mappings that belong together: the vDSO and the kernel's data beside it.
+    /// The mappings that belong together: the vDSO and the kernel's data next to it.
     pub kernel: Vec<Range<u64>>,
-    /// Has it a seccomp filter?
+    /// Whether it has a seccomp filter.
     pub is_filtered: bool,
 }
 
-/// Looks at a process, and says why it cannot be attached.
+/// Examines a process and returns why it cannot be attached, if so.
 pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let Some(leader) = status_field(pid, "Tgid:") else {
         return Err(format!("there is no process {pid}"));
@@ -60,12 +60,12 @@ pub fn look(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     look_at_program(pid, layout, force)
 }
 
-/// Why nothing is done with a process that is in a stop of job control.
+/// The reason for refusing a process that is in a job-control stop.
 pub fn halted_refusal(pid: Pid) -> String {
     format!("process {pid} is stopped\nhelp: let it go on first (kill -CONT {pid})")
 }
 
-/// Looks at the program that a process runs, which may be another by now.
+/// Examines the program that a process runs, which may have changed by now.
 pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, String> {
     let maps = proc::read_whole(pid, "maps");
     if maps.as_deref().is_ok_and(proc::maps_timeline) {
@@ -111,7 +111,7 @@ pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, 
     Ok(Target { is_filtered, ..target })
 }
 
-/// Looks at a process that was restored, and has the image if it `is_prepared`.
+/// Examines a restored process, which has the image if it `is_prepared`.
 pub fn look_at_restored(pid: Pid, layout: Layout, is_prepared: bool) -> Result<Target, String> {
     let ended = |error: std::io::Error| format!("process {pid} has ended ({error})");
     if !is_64_bit(pid).map_err(ended)? {
@@ -142,13 +142,13 @@ fn has_filter(pid: Pid) -> bool {
     status_field(pid, "Seccomp:").is_some_and(|mode| mode != "0")
 }
 
-/// Does a process still look so?
+/// Whether a process still matches its description.
 pub fn is_same(pid: Pid, target: &Target) -> bool {
     let now = proc::read_whole(pid, "maps").ok().and_then(|maps| Target::parse(&maps));
     now.is_some_and(|now| (now.vdso, &now.kernel) == (target.vdso, &target.kernel))
 }
 
-/// Is the program that a process runs one for this architecture?
+/// Whether a process runs a program for this architecture.
 fn is_64_bit(pid: Pid) -> std::io::Result<bool> {
     let mut header = [0; 20];
     File::open(format!("/proc/{pid}/exe"))?.read_exact(&mut header)?;

@@ -1,8 +1,8 @@
-//! Brings a process into the timeline that CRIU has restored and left in a stop of job control.
+//! Moves into the timeline a process that CRIU has restored and left in a job-control stop.
 //!
-//! It may have had a timeline: then it has the image, at the same addresses, and a filter to which nobody
-//! listens; it gets the page of this timeline and a filter to which we do. Else it is attached like any
-//! other. What it has armed and waits for is by the map of the checkpoint.
+//! If it had a timeline, it has the image at the same addresses, and a filter without a listener: it
+//! gets the page of this timeline and a filter with a listener. Otherwise it is attached like any other
+//! process. Its timers and waits follow the map of the checkpoint.
 
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -31,7 +31,7 @@ use crate::host;
 use crate::moved::{InCall, Restored};
 use crate::plan::Lifelong;
 
-/// What is told of a process that has started a program, and is not prepared yet.
+/// Reported for a process that has started a program and is not prepared yet.
 pub const IS_STARTING: Errno = Errno::EAGAIN;
 
 /// A process that was stopped for a checkpoint, and what is known of its threads.
@@ -45,20 +45,20 @@ pub struct BroughtBack {
     stopped: Stopped,
     runtime: Option<RuntimeId>,
     how: How,
-    /// Had a signal stopped it when it was written?
+    /// Whether a signal had stopped it when the checkpoint was written.
     halted: bool,
 }
 
-/// How it becomes a member, and what tells of its calls.
+/// How it becomes a member, and the listener for its calls.
 enum How {
-    /// As one that had the image before.
+    /// It had the image before.
     TakenBack(Option<OwnedFd>),
-    /// As one that is attached.
+    /// It is attached.
     Adopted(Option<OwnedFd>, Target),
 }
 
 impl Supervisor {
-    /// Brings it in. If that fails, it is still stopped, or to be ended.
+    /// Brings a process in. On failure, it is still stopped, or must be ended.
     pub(in super::super) fn restore(&mut self, restored: &Restored) -> Result<Attached, String> {
         let pid = Pid::from_raw(restored.process.pid);
         if let Some(state) = &restored.state {
@@ -88,12 +88,12 @@ impl Supervisor {
         Ok(attached)
     }
 
-    /// Lets those that were brought in go on.
+    /// Resumes the processes that were brought in.
     pub(in super::super) fn let_restored_go_on(&mut self) {
         for BroughtBack { stopped, runtime, how, halted } in mem::take(&mut self.restored) {
             let process = stopped.process;
             if halted {
-                // It takes that before it executes anything. If it is gone, it has been ended.
+                // It takes the signal before it executes anything. If it is gone, it has been ended.
                 let _ = kill(process, Signal::SIGSTOP);
             }
             match how {
@@ -110,7 +110,8 @@ impl Supervisor {
         }
     }
 
-    /// Follows the threads of a process that has the image, of which this is `known`, and lets them go on.
+    /// Follows the threads of a process that has the image, where `known` returns what is known of
+    /// each, and resumes them.
     fn take_back(&mut self, stopped: Stopped, known: impl Fn(Pid) -> Thread) {
         let kept = cancels(stopped.process).then_some(Lifelong::Cancels);
         let threads = stopped.into_threads();
@@ -123,8 +124,8 @@ impl Supervisor {
         self.resume_threads(&threads);
     }
 
-    /// Brings a process, all of whose threads are traced, to a stop of job control, and lets go of them. Fails with
-    /// `IS_STARTING` if it has no image yet.
+    /// Puts a process whose threads are all traced into a job-control stop, and detaches from them.
+    /// Fails with `IS_STARTING` if it has no image yet.
     pub(in super::super) fn halt(
         &mut self,
         process: Pid,
@@ -141,7 +142,7 @@ impl Supervisor {
             }
             let first = *threads.first().ok_or(Errno::ESRCH)?;
             kill(process, Signal::SIGSTOP)?;
-            // One takes the signal, and all others stop with it.
+            // One thread takes the signal, and all others stop with it.
             first.resume(None)?;
             loop {
                 match first.wait_until(deadline)?.ok_or(Errno::ETIMEDOUT)? {
@@ -166,7 +167,8 @@ impl Supervisor {
             }
             Err(error) => {
                 if error == Errno::ETIMEDOUT {
-                    // It may not have taken SIGSTOP yet, and is not to take it later. If it is gone, it has ended.
+                    // It may not have taken SIGSTOP yet and must not take it later. If it is gone, it
+                    // has ended.
                     let _ = kill(process, Signal::SIGCONT);
                 }
                 self.resume_threads(&threads);
@@ -175,8 +177,8 @@ impl Supervisor {
         }
     }
 
-    /// Lets go of the threads of a process that a signal has stopped; it stays so. Returns what was known of
-    /// them.
+    /// Detaches from the threads of a process that a signal has stopped, which stays stopped. Returns
+    /// what was known of them.
     pub(in super::super) fn let_go_halted(
         &mut self,
         threads: &[Pid],
@@ -194,25 +196,26 @@ impl Supervisor {
         Ok(known)
     }
 
-    /// Follows such threads again.
+    /// Follows these threads again.
     pub(in super::super) fn follow_halted(&mut self, threads: Vec<(Pid, Thread)>) {
         for (thread, state) in threads {
             let is_followed = match self.notified.is_some() {
                 true => self.hold(Tracee(thread)),
                 false => self.seize(Tracee(thread), true).is_ok(),
             };
-            // It stops once more, and is left there. If it is gone, it has been ended.
+            // It stops once more and stays stopped. If it is gone, it has been ended.
             if is_followed {
                 self.threads.insert(thread, state);
             }
         }
     }
 
-    /// Lets such a process go on as if it had not been stopped; fails if it cannot be followed.
+    /// Resumes such a process as if it had not been stopped; fails if it cannot be followed.
     pub(in super::super) fn end_halt(&mut self, halted: &Halted) -> Result<(), String> {
         let stopped = self.stop_all_of(halted.process, true)?;
         let visitor = stopped.visitor();
-        // If any of it fails, it is told of its stop, or it has ended; it is followed again all the same.
+        // If any of this fails, the process sees its stop, or it has ended; it is followed again all
+        // the same.
         if let Ok(mut visit) = Visit::new(visitor, self.layout.call()) {
             let _ = complete(visitor, take_stop_signals(&mut visit));
             let _ = complete(visitor, visit.end());
@@ -235,13 +238,13 @@ impl Supervisor {
         };
         let exempt = self.layout.exempt();
         for thread in stopped.threads() {
-            // It is in the call again that CRIU has taken it out of.
+            // It is back in the call that CRIU took it out of.
             let back = enter_call(*thread, &restored.process.calls, exempt);
             back.map_err(step("read its registers")).map_err(failed)?;
         }
         let left = stopped.leave(&self.kernel, target.vdso);
         left.map_err(step("bring a thread out of the vDSO")).map_err(failed)?;
-        // The clocks go on now, when nobody reads.
+        // The clocks resume now, while nothing reads them.
         let now = host::read_at_once();
         self.timelines.outermost_mut().timekeeper.begin_with_attached(now);
         if let Some(slew) = restored.slew {
@@ -274,7 +277,7 @@ impl Supervisor {
         Ok(taken)
     }
 
-    /// Does all that needs calls of the process's own.
+    /// Takes the steps that need calls by the process itself.
     async fn prepare_restored(
         &self,
         visit: &mut Visit,
@@ -300,9 +303,9 @@ impl Supervisor {
     }
 }
 
-/// Takes the signals away that only tell that a process was stopped and goes on.
+/// Discards the signals that only report that a process was stopped and resumed.
 async fn take_stop_signals(visit: &mut Visit) -> nix::Result<()> {
-    /// What is written there, 136 bytes, ends below the red zone of the stack, which has 128.
+    /// The 136 bytes written there end below the 128-byte red zone of the stack.
     const DEPTH: u64 = 512;
     const WORD: u64 = 8;
     let at = (visit.after.stack() - DEPTH) & !(WORD - 1);
@@ -310,10 +313,10 @@ async fn take_stop_signals(visit: &mut Visit) -> nix::Result<()> {
         if !visit.tracee.has_stop_signal(signal)? {
             continue;
         }
-        // The set, and no time.
+        // The signal set and a zero timeout.
         visit.tracee.write_words(at, &[1 << (signal - 1), 0, 0])?;
         match visit.call(libc::SYS_rt_sigtimedwait, [at, 0, at + WORD, WORD, 0, 0]).await {
-            // Another thread has it.
+            // Another thread has taken it.
             Err(Errno::EAGAIN) | Ok(_) => {}
             Err(error) => return Err(error),
         }
@@ -321,8 +324,8 @@ async fn take_stop_signals(visit: &mut Visit) -> nix::Result<()> {
     Ok(())
 }
 
-/// Puts a thread into the call that it was in, from which CRIU has it return: either just before it,
-/// or, where the kernel would have gone on with what was left of the time, with EINTR.
+/// Puts a thread back into the call that it was in, from which CRIU makes it return: either just before
+/// the call or, where the kernel would have continued with the remaining time, with EINTR.
 fn enter_call(thread: Tracee, calls: &[InCall], exempt: u64) -> nix::Result<()> {
     let Some(call) = calls.iter().find(|call| call.thread == thread.0.as_raw()) else {
         return Ok(());

@@ -25,23 +25,23 @@ pub struct Refused {
     pub unstopped: HashSet<Pid>,
 }
 
-/// A process whose threads are all stopped, outside of any system call.
+/// A process whose threads are all stopped, outside any system call.
 pub struct Stopped {
     /// The process.
     pub process: Pid,
     threads: Vec<Tracee>,
-    /// Where in the kernel threads sleep whose wait was interrupted before.
+    /// Where in the kernel those threads sleep whose wait was interrupted before.
     restarted: HashMap<Pid, String>,
-    /// The signals that threads block when they go on; now they block all.
+    /// The signals that threads block once resumed; now they block all.
     masks: Vec<(Tracee, u64)>,
-    /// Is it in a stop of job control, which is to end unseen?
+    /// Whether it is in a job-control stop that must end unnoticed.
     halted: bool,
 }
 
-/// The wait that goes on in a thread which sleeps at `place` in the kernel (`/proc/TID/wchan`), by
-/// `restart_syscall`, whose first argument is `first`. The kernel no longer tells which call it was.
+/// The wait that a thread continues by `restart_syscall`, with `first` as the first argument, while it
+/// sleeps at `place` in the kernel (`/proc/TID/wchan`). The kernel no longer reports which call it was.
 fn continued_at(place: &str, first: u64) -> Option<Nr> {
-    // The first page is nobody's.
+    // The first page is never mapped.
     const FIRST_POINTER: u64 = PAGE as u64;
     let is_it = |row: &&Row| {
         let Some(wait) = row.call.wait() else { return false };
@@ -54,11 +54,11 @@ fn continued_at(place: &str, first: u64) -> Option<Nr> {
 }
 
 impl Stopped {
-    /// Starts following a process and stops its threads, or lets it go on as before: but
-    /// for the threads that did not stop, which are to be let go when they do.
+    /// Starts following a process and stops its threads. On failure, the process continues as before,
+    /// except for the threads that did not stop, which must be resumed when they do.
     ///
-    /// One that is `halted` is in a stop of job control, which ends by that without any instruction of the
-    /// process's; its SIGCONT is still to be taken away.
+    /// A `halted` process is in a job-control stop, which this ends without executing any instruction
+    /// of the process; its SIGCONT must still be discarded.
     pub fn all_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
         let (threads, restarted, masks) = Default::default();
         let mut stopped = Self { process, threads, restarted, masks, halted };
@@ -77,12 +77,13 @@ impl Stopped {
         &self.threads
     }
 
-    /// The thread that makes calls for the process. It keeps signals waiting.
+    /// The thread that makes calls for the process. It keeps signals pending.
     pub fn visitor(&self) -> Tracee {
         self.threads[0]
     }
 
-    /// From here on it is not what it was until it goes on, and so ends with its tracer.
+    /// Ties the process to its tracer: its state is altered until it is resumed, so it ends with the
+    /// tracer.
     fn hold(&mut self) -> Result<(), String> {
         let tied = self.threads.iter().try_for_each(|thread| thread.end_with_tracer());
         let held = tied.and_then(|()| self.block(self.visitor()));
@@ -91,7 +92,7 @@ impl Stopped {
         })
     }
 
-    /// Lets a thread, which is stopped, block all signals until it goes on.
+    /// Makes a stopped thread block all signals until it is resumed.
     fn block(&mut self, thread: Tracee) -> nix::Result<()> {
         thread.end_with_tracer()?;
         if self.masks.iter().all(|(blocked, _)| *blocked != thread) {
@@ -101,7 +102,7 @@ impl Stopped {
         Ok(())
     }
 
-    /// Lets those of its threads that are among these no longer block a signal.
+    /// Unblocks a signal in those of its threads that are in `among`.
     pub fn unblock_signal(&mut self, among: &[i32], signal: i32) -> nix::Result<()> {
         let others = !(1 << (signal - 1));
         for thread in self.threads.iter().filter(|thread| among.contains(&thread.0.as_raw())) {
@@ -113,7 +114,7 @@ impl Stopped {
         Ok(())
     }
 
-    /// Brings every thread out of the kernel's vDSO, which is at `base`.
+    /// Moves every thread out of the kernel's vDSO, which is at `base`.
     pub fn leave(&self, kernel: &KernelVdso, base: u64) -> nix::Result<()> {
         for thread in &self.threads {
             if !kernel_vdso::leave(kernel, base, *thread)? {
@@ -126,8 +127,7 @@ impl Stopped {
     fn stop_all(&mut self, deadline: Instant, unstopped: &mut HashSet<Pid>) -> Result<(), String> {
         let process = self.process;
         let mut known = HashSet::new();
-        // Until no thread is there that was not there before: those that are not stopped
-        // yet may make others.
+        // Repeated until no new thread appears: threads that are not stopped yet may create others.
         loop {
             let threads = proc::threads_of(process);
             let threads = threads.map_err(|_| format!("process {process} has ended"))?;
@@ -143,11 +143,11 @@ impl Stopped {
                     Ok(()) => {
                         unstopped.insert(thread.0);
                     }
-                    // A thread made since, by one that is followed: it stops by itself.
+                    // A thread created since by a followed one: it stops by itself.
                     Err(Errno::EPERM) if is_followed(thread.0) => {
                         unstopped.insert(thread.0);
                     }
-                    // It ended meanwhile, or is the remainder of a leader that has.
+                    // It has ended in the meantime, or is what remains of a leader that has.
                     Err(_) if has_ended(thread.0) => {}
                     Err(error) => return Err(not_allowed(process, error)),
                 }
@@ -160,7 +160,7 @@ impl Stopped {
             let new = new.into_iter().filter(|thread| unstopped.contains(&thread.0)).collect();
             self.stop_each(new, unstopped, deadline)?;
         }
-        // It is the visitor, if it has not ended.
+        // The leader is the visitor, if it has not ended.
         self.threads.sort_by_key(|thread| thread.0 != process);
         match self.threads.is_empty() {
             true => Err(format!("process {process} has ended")),
@@ -168,8 +168,9 @@ impl Stopped {
         }
     }
 
-    /// Waits until these threads have stopped. All are looked at in turn, also those that have stopped: a thread that
-    /// starts another program ends all others, and waits until they are waited for (`de_thread` in fs/exec.c).
+    /// Waits until these threads have stopped. All are polled in turn, including those that have
+    /// stopped: a thread that starts another program ends all others and waits until they are reaped
+    /// (`de_thread` in fs/exec.c).
     fn stop_each(
         &mut self,
         mut awaited: Vec<Tracee>,
@@ -184,7 +185,7 @@ impl Stopped {
                 let is_done = match thread.wait_until(Instant::now() + patience) {
                     Ok(Some(stop)) => self.take(thread, stop)?,
                     Ok(None) => false,
-                    // It has started another program, and has the number of the first thread now.
+                    // It has started another program and now has the ID of the first thread.
                     Err(Errno::ECHILD) => true,
                     Err(error) => return Err(error.desc().to_owned()),
                 };
@@ -198,7 +199,7 @@ impl Stopped {
                 |it: &Tracee| matches!(it.wait_until(Instant::now()), Ok(Some(Stop::Ended)));
             self.threads.retain(|thread| !has_gone(thread));
             if is_over && let Some(thread) = awaited.first() {
-                // It will stop some day, and then go on untraced.
+                // It will stop eventually and then continue untraced.
                 return Err(format!(
                     "thread {} does not stop: it is in an uninterruptible wait in the kernel",
                     thread.0
@@ -208,12 +209,12 @@ impl Stopped {
         Ok(())
     }
 
-    /// A thread has stopped, for whatever reason; returns whether it needs no further waiting for.
+    /// Handles the stop of a thread, whatever its reason; returns whether waiting for it is over.
     fn take(&mut self, thread: Tracee, stop: Stop) -> Result<bool, String> {
         match stop {
             Stop::Trap => self.threads.push(thread),
             Stop::Ended => {}
-            // Blocked, it goes back to where it came from, with all that it carries.
+            // As it is blocked, the signal returns to its queue with all its siginfo.
             Stop::Signal(signal) => {
                 let blocked = self.block(thread);
                 go_on_to_trap(thread, Some(signal));
@@ -236,8 +237,8 @@ impl Stopped {
         Ok(true)
     }
 
-    /// Lets the calls that were interrupted be made again from the start, so that the
-    /// filter stops those that wait; but the thread of a visit, which has `visited`.
+    /// Makes interrupted calls restart from the start, so that the filter stops those that wait; the
+    /// registers of the thread of a visit are `visited`.
     pub fn make_waits_again(&self, visited: &mut Registers) {
         self.make_again(self.visitor(), visited);
         for thread in &self.threads[1..] {
@@ -249,8 +250,8 @@ impl Stopped {
         }
     }
 
-    /// Prepares a call to be made again if the kernel would not do that, or would go on
-    /// with what is left of its time. Returns whether that was so.
+    /// Prepares a call to be restarted if the kernel would not do that, or would continue with the
+    /// remaining time. Returns whether that was the case.
     fn make_again(&self, thread: Tracee, registers: &mut Registers) -> bool {
         if registers.nr() == nr::RESTART_SYSCALL
             && registers.was_interrupted(false)
@@ -268,7 +269,7 @@ impl Stopped {
         again
     }
 
-    /// Lets all go on, still followed.
+    /// Resumes all threads, still followed.
     pub fn go_on(self) {
         self.unblock();
         for thread in &self.threads {
@@ -276,7 +277,7 @@ impl Stopped {
         }
     }
 
-    /// The same, no longer followed.
+    /// Resumes all threads, no longer followed.
     pub fn go_on_alone(self) {
         self.unblock();
         for thread in &self.threads {
@@ -284,13 +285,13 @@ impl Stopped {
         }
     }
 
-    /// The threads, which are let go on by whoever takes them.
+    /// The threads, which the caller must resume.
     pub fn into_threads(self) -> Vec<Tracee> {
         self.unblock();
         self.threads
     }
 
-    /// Lets all go on as they were, no longer followed.
+    /// Resumes all threads as they were, no longer followed.
     pub fn release(self) {
         self.unblock();
         for thread in &self.threads {
@@ -306,14 +307,14 @@ impl Stopped {
     }
 }
 
-/// Lets a thread go on that was asked to stop, and has stopped for another reason first: by that the
-/// kernel forgets what was asked (`ptrace_stop` in kernel/signal.c).
+/// Resumes a thread that was asked to stop and has stopped for another reason first: the kernel then
+/// forgets the request (`ptrace_stop` in kernel/signal.c).
 fn go_on_to_trap(thread: Tracee, signal: Option<i32>) {
-    // If it is gone, the next wait tells.
+    // If it is gone, the next wait reports that.
     let _ = thread.interrupt().and_then(|()| thread.resume(signal));
 }
 
-/// Where in the kernel a thread sleeps whose wait was interrupted before, and goes on.
+/// Where in the kernel a thread sleeps that continues a wait that was interrupted before.
 fn restarted(thread: Pid) -> Option<String> {
     Blocked::of(thread).filter(|call| call.nr == nr::RESTART_SYSCALL)?;
     proc::read(thread, "wchan").ok()
@@ -330,7 +331,7 @@ fn not_allowed(process: Pid, error: Errno) -> String {
 }
 
 impl Tracee {
-    /// A call that failed because the thread was stopped is made again, unless a handler ends it.
+    /// Restarts a call that failed because the thread was stopped, unless a handler ends it.
     fn hide_interruption(self) -> nix::Result<()> {
         let mut registers = self.registers()?;
         if registers.has_failed_interrupted() {

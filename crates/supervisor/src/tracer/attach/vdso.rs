@@ -1,6 +1,6 @@
-//! The kernel's vDSO of a running process is moved aside, with the kernel's data that it
-//! reads at a fixed distance. Where it stood comes a copy, for the process has kept the
-//! addresses of its functions: each begins with a jump to the image's function.
+//! Moves the kernel's vDSO of a running process aside, together with the kernel's data that it reads at
+//! a fixed distance. A copy takes its place, since the process has stored the addresses of its
+//! functions: each function begins with a jump to that of the image.
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ pub struct Aside {
     /// Where the mappings were, and by how much they were moved.
     moved: Vec<Range<u64>>,
     by: u64,
-    /// Where the vDSO is now.
+    /// The current address of the vDSO.
     vdso: u64,
 }
 
 impl Aside {
-    /// Moves the vDSO and puts the copy in its place, or undoes what it has done.
+    /// Moves the vDSO and puts the copy in its place, or undoes the steps taken.
     pub async fn new(
         visit: &mut Visit,
         kernel: &KernelVdso,
@@ -57,7 +57,7 @@ impl Aside {
         Ok(aside)
     }
 
-    /// Where the kernel's vDSO is now.
+    /// The current address of the kernel's vDSO.
     pub fn vdso(&self) -> u64 {
         self.vdso
     }
@@ -75,13 +75,13 @@ impl Aside {
     pub async fn undo(&self, visit: &mut Visit) {
         for range in &self.moved {
             let now = range.start.wrapping_add(self.by)..range.end.wrapping_add(self.by);
-            // It has just been moved the other way; over the copy, if there is one.
+            // It has just been moved the other way; this overwrites the copy, if there is one.
             let _ = relocate(visit, &now, self.by.wrapping_neg()).await;
         }
     }
 }
 
-/// Moves a mapping, in place of whatever is there.
+/// Moves a mapping, replacing what is there.
 async fn relocate(visit: &mut Visit, range: &Range<u64>, by: u64) -> nix::Result<()> {
     let size = range.end - range.start;
     let how = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as u64;
@@ -89,7 +89,7 @@ async fn relocate(visit: &mut Visit, range: &Range<u64>, by: u64) -> nix::Result
     visit.call(libc::SYS_mremap, args).await.map(drop)
 }
 
-/// The bytes of the kernel's vDSO, whose functions lead to the image's.
+/// The bytes of the kernel's vDSO, with its functions diverted to those of the image.
 fn diverted(kernel: &KernelVdso, layout: Layout) -> nix::Result<Vec<u8>> {
     let mut copy = kernel.bytes().to_vec();
     let file = object::File::parse(kernel.bytes()).map_err(|_| Errno::ENOEXEC)?;

@@ -1,4 +1,4 @@
-//! Tells whether all threads wait, to whoever asks, also on a timeline that does not skip idle time.
+//! Reports whether all threads wait, also on a timeline that does not skip idle time.
 
 use nix::unistd::Pid;
 
@@ -7,14 +7,14 @@ use super::quiescence::{Busy, Waiters};
 use crate::proc;
 
 impl Supervisor {
-    /// Are there members, and do all their threads wait, and have since this was asked last?
+    /// Whether there are members and all their threads wait, and have waited since this was last asked.
     ///
     /// # Errors
     ///
-    /// If not: which one does not.
+    /// If not: the thread that does not wait.
     pub(in super::super) fn is_idle(&mut self) -> Result<(), String> {
         let mut waiters = std::mem::take(&mut self.asked_waiters);
-        // The second time, whoever was made meanwhile is among them, and its maker has run.
+        // The second time, any thread created in the meantime is among them, and its creator has run.
         let proof = (0..2).try_for_each(|_| {
             let threads = self.member_threads();
             let members = threads.iter().filter(|(_, state)| state.standing == Standing::Member);
@@ -41,11 +41,12 @@ impl Supervisor {
             }
         }
     }
-    /// A thread whose call the filter tells of waits, but the wait that it asks for has not begun.
+    /// Checks for threads whose call the filter reports: such a thread is blocked, but the wait that it
+    /// asks for has not begun.
     fn check_begun(&self, waiters: &Waiters) -> Result<(), Busy> {
         let exempt = self.layout.exempt();
         let is_told_of = |thread: Pid| {
-            // One that a debugger follows waits by the host's clocks.
+            // A thread that a debugger follows waits by the host's clocks.
             proc::tracer_of(thread).is_none_or(|tracer| tracer == Pid::this())
         };
         let unbegun = waiters.all().find(|(thread, waiter)| {

@@ -13,24 +13,24 @@ use crate::host;
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// A timer of the kernel's, which goes off by itself.
+    /// A timer in the kernel, which expires by itself.
     Timer,
     /// The wait of a thread.
     Wait(Pid),
     /// The timeline's end.
     Limit,
-    /// The last instant to which leaps are allowed.
+    /// The last instant up to which leaps are allowed.
     Pause,
 }
 
 impl Supervisor {
     /// What is due next, and how much time is left until then: timers before waits, and of several
-    /// waits for the same instant the one whose thread was made first. A thread that keeps house is
-    /// due only once its time has come.
+    /// waits for the same instant, the one whose thread was created first. A housekeeping thread is due
+    /// only once its time has come.
     pub(super) fn next_due(&mut self, idle: &mut Idle) -> Option<(Nanos, Due)> {
         let now = self.timekeeper().shown();
         let segment = self.timekeeper().segment();
-        // What a clock that stands still beside the others has not come to, it never will.
+        // If a clock is frozen while the others run, an instant that it has not reached never comes.
         let left = |clock: Clock, at: VirtualInstant| match at.since(now[clock as usize]) {
             left if left > Nanos::ZERO && segment.holds(clock) => Nanos::MAX,
             left => left,
@@ -64,7 +64,7 @@ impl Supervisor {
         [timer, wait, limit].into_iter().flatten().min_by_key(|(left, _)| *left)
     }
 
-    /// Those that wait for what their own clock will show, but only after another one's end.
+    /// Threads that wait for an instant of their own clock that comes only after another clock's end.
     pub(super) fn never_due(&self, idle: &Idle) -> Vec<Pid> {
         let now = self.timekeeper().shown();
         let most = leapt_at_most(now);
@@ -75,8 +75,8 @@ impl Supervisor {
         late.map(|(thread, _)| thread).collect()
     }
 
-    /// How much time is left until the next timer of the kernel's goes off; `expected` keeps when
-    /// descriptors were to, as was told last.
+    /// How much time is left until the next timer in the kernel expires; `expected` holds the last
+    /// known expiry times of descriptors.
     fn next_timer(
         &mut self,
         expected: &mut HashMap<Holder, (Clock, VirtualInstant)>,
@@ -114,22 +114,22 @@ impl Supervisor {
     }
 }
 
-/// How far clocks that show this can leap: the first that would go beyond what can be written down
-/// (the wall clock, on 11 April 2262) keeps all back.
+/// How far clocks that show this can leap: the first one that would pass its largest representable
+/// instant (the wall clock, on 11 April 2262) holds all back.
 fn leapt_at_most(now: [VirtualInstant; CLOCKS]) -> Nanos {
     let last = now.into_iter().max().map_or(0, |now| now.0.0);
     Nanos(i64::MAX - last)
 }
 
-/// Is a timer descriptor, of which the kernel tells nothing any more, still to wake who reads it? Its
-/// interrupt may be late on a busy host. One that goes off once looks the same once it was read.
+/// Whether a timer descriptor for which the kernel reports no remaining time has still to wake its
+/// readers. Its interrupt may be late on a busy host. A one-shot timer looks the same once it was read.
 fn is_going_off(overdue: Nanos, again: bool) -> bool {
     let patience = if again { INTERRUPT_DELAY } else { TIMER_DELAY };
     -TIMER_DELAY.0 < overdue.0 && overdue < patience
 }
 
-/// When a timer goes off next that had so much time left when it was set last: one that has just
-/// been due is about to.
+/// When a timer that had this much time left when it was last set expires next: one that has just
+/// become due is about to expire.
 fn upcoming(left: Nanos, every: Nanos) -> Option<Nanos> {
     if left.0 > -TIMER_DELAY.0 {
         return Some(left);

@@ -1,4 +1,5 @@
-//! Who holds pipes, sockets, terminals and shared memory: members of the timeline, or others, too.
+//! The holders of pipes, sockets, terminals and shared memory: members of the timeline only, or others
+//! as well.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,48 +15,49 @@ use crate::maps::mappings;
 use crate::proc;
 use crate::proc::processes;
 
-/// How long what was found is believed at most: descriptors are handed on seldom.
+/// How long findings are trusted at most: descriptors are rarely passed on.
 const BELIEVED: Duration = Duration::from_millis(100);
 
 /// A file, by its device and number.
 type FileId = ((u32, u32), u64);
 
-/// Who holds what, by the name that `/proc/PID/fd` has for it; a named pipe, which may have several,
-/// by its number.
+/// The holders of each object, by the name that `/proc/PID/fd` shows for it; a named pipe, which may
+/// have several names, by its number.
 #[derive(Debug, Default)]
 pub struct DescriptorOwners {
     /// The processes of the timeline.
     members: HashSet<Pid>,
-    /// Those that ever were.
+    /// Those that were ever members.
     known: HashSet<Pid>,
     outside: HashMap<String, Pid>,
     inside: HashMap<String, (Pid, i32)>,
-    /// Numbers of terminals whose other side a member holds, and nobody else.
+    /// Numbers of terminals whose other side is held by members only.
     terminals: HashSet<String>,
-    /// Does a member have an io_uring?
+    /// Whether a member has an io_uring.
     has_rings: bool,
-    /// Can a member hand descriptors to somebody outside, by a socket?
+    /// Whether a member can pass descriptors outside through a socket.
     hands_on: bool,
-    /// The local sockets of each network that was asked for.
+    /// The local sockets of each network that was queried.
     peers: HashMap<Network, Option<Peers>>,
     fds: Believed,
-    /// Files that processes outside have mapped, to be shared.
+    /// Files that processes outside have mapped shared.
     mapped: HashMap<FileId, Pid>,
     maps: Believed,
-    /// How often it was begun to ask.
+    /// The number of rounds of queries begun.
     round: u64,
 }
 
-/// For how long what was found is believed.
+/// How long findings are trusted.
 #[derive(Debug, Default)]
 struct Believed {
     until: Option<Instant>,
-    /// In which round it was found.
+    /// The round in which they were found.
     round: u64,
 }
 
 impl Believed {
-    /// After looking from `begin` on. It is not to take more than a part of the time.
+    /// Returns the trust in findings of a search that began at `begin`, so that searching takes only a
+    /// fraction of the time.
     fn from(begin: Instant, round: u64) -> Self {
         let end = Instant::now();
         Self { until: Some(end + (end.duration_since(begin) * SHARE).min(BELIEVED)), round }
@@ -67,13 +69,13 @@ impl Believed {
 }
 
 impl DescriptorOwners {
-    /// These are the members now.
+    /// Sets the current members.
     pub fn set_members(&mut self, members: HashSet<Pid>) {
         self.known.extend(&members);
         self.members = members;
     }
 
-    /// It is about to be asked what is so at one moment.
+    /// Begins a round of queries about the state at one moment.
     pub fn begin(&mut self) {
         self.round += 1;
         self.peers.clear();
@@ -84,13 +86,13 @@ impl DescriptorOwners {
         self.members.clone().into_iter()
     }
 
-    /// Is it a process of the timeline, or was it one until it ended?
+    /// Whether it is a process of the timeline, or was one until it ended.
     pub fn is_member(&self, process: Pid) -> bool {
         let has_ended = || !Path::new(&format!("/proc/{process}")).exists();
         self.members.contains(&process) || (self.known.contains(&process) && has_ended())
     }
 
-    /// A process outside of the timeline that holds this, if there is one.
+    /// A process outside the timeline that holds this, if there is one.
     pub fn outside(&mut self, link: &str) -> Option<Pid> {
         self.look(link);
         self.outside.get(link).copied()
@@ -102,25 +104,25 @@ impl DescriptorOwners {
         self.inside.get(link).copied()
     }
 
-    /// Does a member, and nobody else, hold the other side of a terminal?
+    /// Whether the other side of a terminal is held by members only.
     pub fn is_terminal_of_members(&mut self, number: &str) -> bool {
         self.look(&format!("/dev/pts/{number}"));
         self.terminals.contains(number)
     }
 
-    /// Does any member have an io_uring?
+    /// Whether any member has an io_uring.
     pub fn has_rings(&mut self) -> bool {
         self.look("");
         self.has_rings
     }
 
-    /// The local sockets in the network of a thread, if that can be entered.
+    /// The local sockets in the network of a thread, if it can be entered.
     pub fn peers(&mut self, thread: Pid) -> Option<&Peers> {
         let network = Network::of(thread)?;
         self.peers.entry(network).or_insert_with(|| Peers::of(thread)).as_ref()
     }
 
-    /// A process outside that shares a file's memory, if there is one.
+    /// A process outside that shares the memory of a file, if there is one.
     pub fn outside_with_memory(&mut self, file: FileId) -> Option<Pid> {
         if !self.maps.is_fresh() {
             let begin = Instant::now();
@@ -136,12 +138,12 @@ impl DescriptorOwners {
         self.mapped.get(&file).copied()
     }
 
-    /// Is it a member, or the supervisor?
+    /// Whether it is a member or the supervisor.
     fn is_ours(&self, process: Pid) -> bool {
         process == Pid::this() || self.members.contains(&process)
     }
 
-    /// Looks at all processes, unless it is known already who holds this.
+    /// Scans all processes, unless the holders of this are known already.
     fn look(&mut self, link: &str) {
         let is_known =
             link.is_empty() || self.outside.contains_key(link) || self.inside.contains_key(link);
@@ -176,7 +178,7 @@ impl DescriptorOwners {
         self.fds = Believed::from(begin, self.round);
     }
 
-    /// Does a member hold a local socket that is connected with somebody outside?
+    /// Whether a member holds a local socket that is connected to a process outside.
     fn has_outside_peer(&mut self) -> bool {
         let sockets: Vec<_> = self
             .inside
@@ -185,14 +187,14 @@ impl DescriptorOwners {
             .collect();
         sockets.into_iter().any(|(thread, inode)| {
             let peer = self.peers(thread).and_then(|peers| peers.of_socket(inode));
-            // Who will accept it is not told.
+            // It is not known which process will accept it.
             let is_outside = |peer| peer == 0 || self.outside.contains_key(&socket_link(peer));
             peer.is_some_and(is_outside)
         })
     }
 }
 
-/// What that descriptor is called here; none for what has no name of its own.
+/// The name of that descriptor here; none for a file without a name of its own.
 fn name(thread: Pid, fd: i32, target: String) -> Option<String> {
     if target == "anon_inode:[eventfd]" {
         return Some(format!("eventfd:{}", proc::descriptor_field(thread, fd, "eventfd-id:")?));
@@ -200,7 +202,7 @@ fn name(thread: Pid, fd: i32, target: String) -> Option<String> {
     if target.starts_with("anon_inode:") {
         return None;
     }
-    // Terminals have one name, and most other files are of no concern.
+    // Terminals have one name, and most other files are irrelevant.
     if target.starts_with('/') && !target.starts_with("/dev/pts/") {
         let file = proc::descriptor_file(thread, fd).ok()?;
         return file.file_type().is_fifo().then(|| named_pipe(&file));
@@ -208,13 +210,13 @@ fn name(thread: Pid, fd: i32, target: String) -> Option<String> {
     Some(target)
 }
 
-/// What a named pipe is called here, by whatever name it was opened.
+/// The name of a named pipe here, whatever name it was opened by.
 pub fn named_pipe(file: &fs::Metadata) -> String {
     format!("fifo:{}:{}", file.dev(), file.ino())
 }
 
-/// The descriptors of a process, and the thread whose they are: the first has none any more once it
-/// has ended, although others live on.
+/// The descriptors of a process, each with the thread that has it: the first thread no longer has any
+/// once it has ended, although others live on.
 fn all_descriptors(process: Pid) -> Vec<(Pid, i32)> {
     let of =
         |thread: Pid| proc::descriptors(thread).map(move |fd| (thread, fd)).collect::<Vec<_>>();
@@ -246,7 +248,7 @@ mod tests {
             owners.set_members(members.iter().copied().collect());
             owners
         };
-        // Until what other tests start meanwhile has closed its copies.
+        // Until processes started by other tests in the meantime have closed their copies.
         eventually("it is the child's alone", || owners(&[process]).outside(&link).is_none());
         eventually("of no member", || owners(&[]).outside(&link) == Some(process));
         assert_eq!(owners(&[process]).inside(&link), Some((process, 1)));

@@ -1,19 +1,19 @@
-//! Threads of language runtimes that wake every so often to keep house: they neither wait for an
-//! instant that matters to a program, nor mind being woken late.
+//! Housekeeping threads of language runtimes, which wake at intervals: they neither wait for an instant
+//! that matters to a program, nor mind being woken late.
 //!
 //! HotSpot has a thread that wakes every 50 ms. Leaping from one of its deadlines to the next, ten
-//! hours would be 720,000 leaps. So the clocks leap past the deadlines of such a thread, and it is
-//! woken once for all of them, as on a host that was suspended meanwhile.
+//! hours would take 720,000 leaps. So the clocks leap past the deadlines of such a thread, and it is
+//! woken once for all of them, as on a host that was suspended in the meantime.
 
 use std::collections::HashMap;
 
 use crate::proc;
 use nix::unistd::Pid;
 
-/// The library of the runtime whose threads these are.
+/// The library of the runtime that has these threads.
 const LIBRARY: &str = "/libjvm.so";
 
-/// The names of the threads, as far as the kernel keeps them (15 letters).
+/// The names of the threads, truncated to the 15 letters that the kernel keeps.
 const NAMES: [&str; 12] = [
     "C1 CompilerThre",
     "C2 CompilerThre",
@@ -34,8 +34,8 @@ const NAMES: [&str; 12] = [
 pub struct Housekeeping(HashMap<Pid, bool>);
 
 impl Housekeeping {
-    /// Does a thread keep house? Asked once for each, when it waits until an instant, which
-    /// the runtimes name it before.
+    /// Whether a thread does housekeeping. Determined once per thread, when it waits until an instant;
+    /// the runtimes name it before that.
     pub fn is(&mut self, thread: Pid, process: Pid) -> bool {
         *self.0.entry(thread).or_insert_with(|| {
             let name = proc::name_of(thread).unwrap_or_default();
@@ -44,7 +44,7 @@ impl Housekeeping {
         })
     }
 
-    /// Forgets those that are no more.
+    /// Forgets threads that no longer exist.
     pub fn retain(&mut self, is_here: impl Fn(Pid) -> bool) {
         self.0.retain(|thread, _| is_here(*thread));
     }

@@ -1,18 +1,18 @@
-//! Skips the time that nobody uses: when all threads of the timeline wait, its clocks leap to the
-//! earliest deadline.
+//! Skips idle time: when all threads of the timeline wait, its clocks leap to the earliest deadline.
 //!
-//! - `asked`: tells it to whoever asks.
+//! - `asked`: reports idleness on request.
 //! - `quiescence`: proves that all threads wait.
-//! - `woken_by`: what may wake one that is blocked in a call, besides time (`wake_source`).
-//! - `descriptor_owners`, `sockets`, `peers`: who is behind pipes, sockets, terminals and shared memory.
-//! - `deadlines`: what is due next: waits, and timers of the kernel.
-//! - `housekeeping`: threads whose deadlines are leapt over.
-//! - `patience`: for how long a thread that runs keeps those waiting that are due besides.
+//! - `woken_by`: what may wake a thread that is blocked in a call, besides time (`wake_source`).
+//! - `descriptor_owners`, `sockets`, `peers`: the holders of pipes, sockets, terminals and shared
+//!   memory.
+//! - `deadlines`: what is due next: waits, and timers in the kernel.
+//! - `housekeeping`: threads whose deadlines are skipped.
+//! - `patience`: how long a running thread delays others that are due.
 //!
-//! In such a timeline no wait that the image translates ends by the kernel's clocks: the supervisor
-//! wakes each thread when its time has come, in the order of their deadlines, and the next only when
-//! nothing runs any more, or once that has taken too long. Timers run in the kernel, and are armed
-//! anew after each leap.
+//! In such a timeline, no wait that the image translates ends by the kernel's clocks: the supervisor
+//! wakes each thread when its time has come, in the order of their deadlines, and the next one only
+//! when no thread runs any more, or once that has taken too long. Timers run in the kernel and are
+//! rearmed after each leap.
 
 mod asked;
 mod deadlines;
@@ -52,65 +52,64 @@ use quiescence::Busy;
 pub use quiescence::Waiters;
 use wake_source::{Cause, WakeSource};
 
-/// For how long it is looked again and again whether a thread still runs, before the supervisor
-/// sleeps in between.
+/// How long the supervisor polls for a running thread before it sleeps in between.
 const EAGER: Duration = Duration::from_micros(150);
 
-/// The longest sleeps: between looks at a thread that runs, and at all while the clocks are held.
+/// The longest sleeps: between looks at a running thread, and in general while the clocks are held.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_REST: Duration = Duration::from_millis(5);
 
-/// A look at all threads may take this part of the time, and no more.
+/// Looking at all threads may take at most one part in this many of the time.
 const SHARE: u32 = 20;
 
-/// How long a timer of the kernel may take to go off once it is due, and on a host that is busy.
+/// How long a timer in the kernel may take to expire once it is due, and on a busy host.
 const TIMER_DELAY: Nanos = Nanos(200_000);
 const INTERRUPT_DELAY: Nanos = Nanos(20_000_000);
 
-/// The clocks do not leap while a timer is about to go off: one that is armed anew just then could do
-/// so twice.
+/// The clocks do not leap while a timer is about to expire: one that is rearmed at that moment could
+/// expire twice.
 const TIMER_MARGIN: Duration = Duration::from_millis(1);
 
-/// How long the clocks are held before the user is told by what.
+/// How long the clocks are held before the cause is reported to the user.
 const REPORTED_AFTER: Duration = Duration::from_secs(3);
 
 /// How long programs may take to end when their timeline has reached its limit.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// How the time that nobody uses is skipped.
+/// The state of skipping idle time.
 pub struct Idle {
     skip: Skip,
     waiters: Waiters,
-    /// Threads that have been made, and have not been heard of.
+    /// Threads that have been created and have not reported yet.
     made: HashSet<Pid>,
     owners: DescriptorOwners,
-    /// Where the clocks go no further, once they run: on which clock, and when.
+    /// Where the clocks stop, once they run: on which clock, and when.
     limit: Option<(Clock, VirtualInstant)>,
     /// Which leaps are still allowed.
     allowed: Leaps,
-    /// Have they begun to run?
+    /// Whether the clocks have begun to run.
     has_begun: bool,
-    /// Threads whose deadlines are leapt over.
+    /// Threads whose deadlines are skipped.
     housekeeping: Housekeeping,
-    /// Processes of which it is not known until when their timers run: they have set one, or one was
-    /// due and may not have gone off yet.
+    /// Processes whose timers have unknown expiry times: they have set one, or one was due and may not
+    /// have expired yet.
     unknown_timers: HashSet<Pid>,
-    /// When timer descriptors go off next, as was told last.
+    /// The last known expiry times of timer descriptors.
     expected: HashMap<Holder, (Clock, VirtualInstant)>,
-    /// How much time is left until the first timer goes off.
+    /// How much time is left until the first timer expires.
     next_timer: Option<Nanos>,
-    /// For how long threads have been running.
+    /// How long threads have been running.
     busy: Option<BusyTime>,
-    /// How long the last look at all threads took, and when the next is to be while one runs.
+    /// How long the last look at all threads took, and when the next one is due while a thread runs.
     cost: Duration,
     next_look: Instant,
     /// Since when the clocks have been held although all threads wait.
     held_since: Option<Instant>,
-    /// When something came from outside last.
+    /// When something last came from outside.
     called: Instant,
     /// Why the clocks do not leap.
     holds: Vec<Hold>,
-    /// What the user has been told.
+    /// What has been reported to the user.
     reported: HashSet<String>,
     /// Since when programs are being ended.
     ending: Option<Instant>,
@@ -118,22 +117,22 @@ pub struct Idle {
     skipped: Nanos,
 }
 
-/// What goes on at a checkpoint.
+/// The state that a checkpoint preserves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Known {
     limit: Option<(Clock, VirtualInstant)>,
     allowed: Leaps,
     leaps: u64,
     skipped: Nanos,
-    /// Are its programs being ended?
+    /// Whether its programs are being ended.
     is_ending: bool,
 }
 
-/// How long to wait for events at most.
+/// The maximum time to wait for events.
 enum Pause {
     /// Not at all.
     None,
-    /// So long.
+    /// For this long.
     For(Duration),
 }
 
@@ -164,19 +163,19 @@ impl Idle {
         }
     }
 
-    /// What is asked of it from now on: a limit that has been reached is none any more.
+    /// The settings from now on: a limit that has been reached no longer counts.
     pub fn skip(&self) -> Skip {
         let limit = self.skip.limit.filter(|_| self.limit.is_some() || !self.has_begun);
         Skip { limit, ..self.skip }
     }
 
-    /// What is known of it.
+    /// The state to preserve.
     pub fn known(&self) -> Known {
         let Self { limit, allowed, leaps, skipped, .. } = *self;
         Known { limit, allowed, leaps, skipped, is_ending: self.ending.is_some() }
     }
 
-    /// Goes on with what is known.
+    /// Continues with a preserved state.
     pub fn resume(&mut self, known: Known) {
         let Known { limit, allowed, leaps, skipped, is_ending } = known;
         self.ending = is_ending.then(Instant::now);
@@ -184,7 +183,7 @@ impl Idle {
         (self.limit, self.allowed, self.leaps, self.skipped) = (limit, allowed, leaps, skipped);
     }
 
-    /// The clocks begin to run.
+    /// Notes that the clocks begin to run.
     pub fn begin(&mut self, now: [VirtualInstant; CLOCKS]) {
         self.has_begun = true;
         self.limit = self.skip.limit.map(|limit| match limit {
@@ -193,23 +192,23 @@ impl Idle {
         });
     }
 
-    /// There is nobody left who would have to be ended at the limit; whoever comes later has none.
+    /// Notes that no member is left that must be ended at the limit; later members have no limit.
     pub fn all_have_ended(&mut self) {
         self.ending = None;
     }
 
-    /// A thread has been made, and will run.
+    /// Notes that a thread has been created and will run.
     pub fn expect(&mut self, thread: Pid) {
         self.made.insert(thread);
         self.waiters.add(thread);
     }
 
-    /// A process sets a timer.
+    /// Notes that a process sets a timer.
     pub fn timer_is_set(&mut self, process: Pid) {
         self.unknown_timers.insert(process);
     }
 
-    /// What it has done, and why it does not.
+    /// What has been skipped, and why the clocks are held.
     pub fn show(&self) -> Skipping {
         Skipping {
             options: self.skip.terms().join(" "),
@@ -221,10 +220,10 @@ impl Idle {
         }
     }
 
-    /// Some thread runs.
+    /// Notes that some thread runs.
     fn is_busy(&mut self, busy: Busy) {
         if self.held_since.take().is_some() {
-            // All waited, and nobody was woken by us.
+            // All threads waited, and the supervisor woke none.
             self.called = Instant::now();
         }
         self.busy.get_or_insert_with(BusyTime::begin);
@@ -243,11 +242,11 @@ impl Idle {
         }
     }
 
-    /// What holds the clocks although all threads wait, and until when: `None` for as long as it
-    /// does.
+    /// What holds the clocks although all threads wait, and for how long: `None` for as long as the
+    /// cause lasts.
     fn held(&mut self) -> (Vec<Hold>, Option<Duration>) {
         let mut holds = Vec::new();
-        // What may come from anybody holds for the grace only.
+        // What anybody may send holds the clocks for the grace period only.
         let left = self.skip.grace.map(|grace| {
             let grace = Duration::from_nanos(grace.0.max(0) as u64);
             grace.saturating_sub(self.called.elapsed())
@@ -285,7 +284,7 @@ impl Idle {
                 }
             }
         }
-        // What is on its way now is not for long.
+        // What is on its way now will not be for long.
         for thread in passing {
             if let Some(waiter) = self.waiters.get_mut(thread) {
                 waiter.wake_source = None;
@@ -297,8 +296,8 @@ impl Idle {
 }
 
 impl Supervisor {
-    /// Waits until any thread stops or ends, and skips meanwhile what time nobody uses; `None` if
-    /// there is none left.
+    /// Waits until any thread stops or ends, and skips idle time in the meantime; `None` if no thread
+    /// is left.
     pub(super) fn next_event(&mut self) -> nix::Result<Option<(Tracee, Stop)>> {
         let skips = self.idle.is_some();
         if self.hand_over.is_some() || !self.left_halted.is_empty() || (!skips && self.is_slewing())
@@ -324,7 +323,7 @@ impl Supervisor {
         }
     }
 
-    /// Looks whether all wait, and does what is to be done then.
+    /// Checks whether all threads wait, and acts accordingly.
     fn look(&mut self) -> Pause {
         let Some(mut idle) = self.idle.take() else { return Pause::For(LONGEST_REST) };
         let pause = self.look_with(&mut idle);
@@ -343,7 +342,7 @@ impl Supervisor {
             }
         }
         self.lifetime.removed |= idle.ending.is_some_and(|since| since.elapsed() > ENDING);
-        // The user has stopped the clocks: nothing is due.
+        // The user has frozen the clocks: nothing is due.
         if self.timekeeper().motion().is_frozen() {
             idle.holds.clear();
             return Pause::For(LONGEST_REST);
@@ -369,13 +368,13 @@ impl Supervisor {
                 idle.next_look = Instant::now() + pause;
                 Pause::For(pause.min(LONGEST_PAUSE))
             }
-            // Nobody is there whose time it would be.
+            // There is no thread whose time could be skipped.
             Ok(()) if idle.waiters.is_empty() => self.rest(idle, None, Vec::new()),
             Ok(()) => self.all_wait(idle),
         }
     }
 
-    /// Finds out which threads there are.
+    /// Determines the threads of the timeline.
     fn find_threads(&mut self, idle: &mut Idle) -> Result<(), Busy> {
         let mut entering = None;
         for (thread, state) in &self.threads {
@@ -397,7 +396,7 @@ impl Supervisor {
         let members: HashSet<_> = idle.waiters.all().map(|(_, waiter)| waiter.process).collect();
         idle.owners.set_members(members);
         let starts = entering.map(|thread| Busy { thread, why: "is being started" });
-        // One that is stopped arms them when it goes on.
+        // A stopped process arms them when it resumes.
         let can_stop = |process: Pid| {
             idle.waiters
                 .all()
@@ -411,12 +410,12 @@ impl Supervisor {
         starts.or(stops).or(made).map_or(Ok(()), Err)
     }
 
-    /// All threads wait: does what is due, or leaps to it.
+    /// Handles the case that all threads wait: does what is due, or leaps to it.
     fn all_wait(&mut self, idle: &mut Idle) -> Pause {
         idle.busy = None;
         let next = self.next_due(idle);
         if !idle.unknown_timers.is_empty() {
-            // As after a change that changes nothing, they are told.
+            // A change that changes nothing makes their timers known.
             let segment = self.timekeeper().segment();
             let processes = std::mem::take(&mut idle.unknown_timers);
             let timeline = Number::OUTERMOST;
@@ -441,7 +440,7 @@ impl Supervisor {
                     self.wake(idle, thread);
                     Pause::None
                 }
-                // It goes off by itself, just now.
+                // It expires by itself, right now.
                 Due::Timer => Pause::None,
                 Due::Limit => {
                     self.reach_limit(idle);
@@ -463,7 +462,7 @@ impl Supervisor {
             {
                 return Pause::For(soon);
             }
-            // One may have gone off, and woken somebody, before it was asked.
+            // A timer may have expired, and woken a thread, before it was queried.
             if let Err(busy) = idle.waiters.prove(self.layout.exempt()) {
                 idle.is_busy(busy);
                 return Pause::None;
@@ -478,14 +477,14 @@ impl Supervisor {
         self.rest(idle, next, holds)
     }
 
-    /// What is due next, if only some leaps are allowed: it may be the last instant that they reach.
+    /// What is due next if only some leaps are allowed: possibly the last instant that they may reach.
     fn within_allowed(&self, idle: &Idle, left: Nanos, due: Due) -> (Nanos, Due) {
         let Leaps::Until(clock, at) = idle.allowed else { return (left, due) };
         let most = at.since(self.timekeeper().shown()[clock as usize]);
         if most < left { (most, Due::Pause) } else { (left, due) }
     }
 
-    /// Allows leaps, from now on.
+    /// Allows leaps from now on.
     pub(super) fn allow_leaps(&mut self, leaps: Leaps) -> Result<(), String> {
         let shown = self.timekeeper().shown();
         let Some(idle) = &mut self.idle else {
@@ -500,7 +499,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits for what may come from outside, or nothing at all.
+    /// Waits for events from outside, or for nothing at all.
     fn rest(&mut self, idle: &mut Idle, next: Option<Duration>, holds: Vec<Hold>) -> Pause {
         let since = *idle.held_since.get_or_insert_with(Instant::now);
         idle.holds = holds;
@@ -511,7 +510,7 @@ impl Supervisor {
         Pause::For(next.map_or(longest, |next| next.min(longest)))
     }
 
-    /// Says, once for each, what holds the clocks.
+    /// Reports what holds the clocks, once for each cause.
     fn report_holds(&self, idle: &mut Idle) {
         for hold in &idle.holds {
             let process = Pid::from_raw(hold.pid);
@@ -526,7 +525,7 @@ impl Supervisor {
         }
     }
 
-    /// Wakes who is due while others run; tells when the next will be.
+    /// Wakes threads that are due while others run; returns when the next will be due.
     fn wake_due(&mut self, idle: &mut Idle) -> Option<Duration> {
         loop {
             let (left, due) = self.next_due(idle)?;
@@ -555,7 +554,7 @@ impl Supervisor {
         }
         idle.waiters.will_run(thread);
         idle.busy.get_or_insert_with(BusyTime::begin);
-        // If it is no more, that is about to be told.
+        // If it is gone, that is about to be reported.
         if Tracee(thread).interrupt().is_ok()
             && let Some(state) = self.threads.get_mut(&thread)
         {
@@ -563,7 +562,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets so much time be past at once. Nobody runs: there is none who could read two maps.
+    /// Advances the clocks by this much at once. No thread runs, so none can read two maps.
     fn leap(&mut self, idle: &mut Idle, span: Nanos) {
         idle.held_since = None;
         idle.holds.clear();
@@ -581,7 +580,7 @@ impl Supervisor {
         }
     }
 
-    /// The timeline has reached its limit.
+    /// Handles the limit of the timeline being reached.
     fn reach_limit(&mut self, idle: &mut Idle) {
         idle.limit = None;
         let members: HashSet<_> = idle.waiters.all().map(|(_, waiter)| waiter.process).collect();
@@ -593,7 +592,7 @@ impl Supervisor {
         };
         match idle.skip.at_limit {
             AtLimit::Freeze => {
-                // A host too busy for that: it is tried again.
+                // The host is too busy for that: it is tried again.
                 if self.change(&[Change::Freeze], None).is_err() {
                     idle.limit = Some((Clock::Monotonic, VirtualInstant(Nanos::ZERO)));
                     return;
@@ -604,14 +603,14 @@ impl Supervisor {
                 tell(self, "all programs are sent SIGTERM, and SIGKILL in two seconds");
                 idle.ending = Some(Instant::now());
                 for process in members {
-                    // One that has ended meanwhile needs no signal.
+                    // A process that has ended in the meantime needs no signal.
                     let _ = nix::sys::signal::kill(process, Signal::SIGTERM);
                 }
             }
         }
     }
 
-    /// The clocks begin to run now.
+    /// Notes that the clocks begin to run now.
     pub(super) fn begin_to_skip(&mut self) {
         let now = self.timekeeper().shown();
         if let Some(idle) = &mut self.idle {
@@ -620,16 +619,16 @@ impl Supervisor {
     }
 }
 
-/// Prepares this process for waiting for news of its children for a time.
+/// Prepares this process for timed waits for events of its children.
 pub fn prepare() {
-    // The caller may have ignored it, and then it is never pending. Neither call can fail.
+    // The caller may have ignored SIGCHLD, which would then never be pending. Neither call can fail.
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is involved.
     let _ = unsafe { sigaction(Signal::SIGCHLD, &default) };
     let _ = SigSet::from(Signal::SIGCHLD).thread_swap_mask(SigmaskHow::SIG_BLOCK);
 }
 
-/// Waits until a child has news, or so long.
+/// Waits for an event of a child, for at most this long.
 pub fn wait_for_news(span: Duration) {
     let news = SigSet::from(Signal::SIGCHLD);
     let time =

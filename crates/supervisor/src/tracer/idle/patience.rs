@@ -1,34 +1,33 @@
-//! For how long a thread that runs keeps others waiting.
+//! How long a running thread keeps others waiting.
 
 use std::time::{Duration, Instant};
 
-/// For how long a thread may be on a processor, before those that are due besides are woken all the
-/// same.
+/// How long a thread may be on a processor before other threads that are due are woken anyway.
 const RUNS: Duration = Duration::from_millis(5);
 
-/// For how long it may keep them waiting at all: the host may be so busy that it gets no processor.
+/// How long it may keep them waiting in total: on a very busy host, it may get no processor.
 const WAITS: Duration = Duration::from_secs(5);
 
-/// How much of the time between two looks counts at most, and of the processor time that the kernel has
-/// counted meanwhile: a virtual machine, or one of its processors, may have stood still. It is less than
-/// [`RUNS`], so that one standstill does not use that up.
+/// How much counts at most of the time between two looks, and of the processor time that the kernel has
+/// counted in between: a virtual machine, or one of its processors, may have been paused. It is less
+/// than [`RUNS`], so that one pause does not use that up.
 const LONGEST_COUNTED: Duration = Duration::from_millis(4);
 
-/// For how long a thread has been on a processor since it waited last.
+/// How long a thread has been on a processor since it last waited.
 #[derive(Debug, Default)]
 pub struct OnProcessor {
     counted: Duration,
-    /// What the kernel had counted at the last look, since the thread was made.
+    /// The kernel's count at the last look, since the thread was created.
     seen: Duration,
 }
 
 impl OnProcessor {
-    /// It waits, and the kernel has counted so much.
+    /// Starts from a waiting thread, with the kernel's count.
     pub fn waits(seen: Duration) -> Self {
         Self { counted: Duration::ZERO, seen }
     }
 
-    /// It runs, and the kernel has counted so much.
+    /// Adds the kernel's count of a running thread.
     pub fn look(&mut self, now: Duration) -> Duration {
         self.counted += now.saturating_sub(self.seen).min(LONGEST_COUNTED);
         self.seen = now;
@@ -36,7 +35,7 @@ impl OnProcessor {
     }
 }
 
-/// For how long threads have been seen to run.
+/// How long threads have been seen to run.
 pub struct BusyTime {
     seen: Duration,
     looked: Instant,
@@ -47,7 +46,7 @@ impl BusyTime {
         Self { seen: Duration::ZERO, looked: Instant::now() }
     }
 
-    /// Looks once more.
+    /// Updates the time.
     pub fn look(&mut self) -> Duration {
         self.look_at(Instant::now())
     }
@@ -59,8 +58,8 @@ impl BusyTime {
     }
 }
 
-/// Are others still to wait for a thread that has been on a processor for so long, where threads have
-/// been seen to run for so long?
+/// Whether others must still wait for a thread that has been on a processor for this long, where
+/// threads have been seen to run for that long.
 pub fn lasts(on_processor: Duration, busy: Duration) -> bool {
     on_processor.min(busy) < RUNS && busy < WAITS
 }

@@ -1,5 +1,5 @@
-//! The local sockets of a network namespace, and with which each is connected: the kernel tells that
-//! by `NETLINK_SOCK_DIAG` (`linux/unix_diag.h`).
+//! The local sockets of a network namespace, and the peer of each, as the kernel reports them through
+//! `NETLINK_SOCK_DIAG` (`linux/unix_diag.h`).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,24 +21,24 @@ use crate::proc;
 pub struct Network(PathBuf);
 
 impl Network {
-    /// The one that a thread is in.
+    /// The namespace of a thread.
     pub fn of(thread: Pid) -> Option<Self> {
         proc::namespace(thread, "net").ok().map(Self)
     }
 }
 
-/// The number of the other end of each local socket that has one: zero if it is still to be accepted.
+/// The number of the peer of each connected local socket: zero if it has not been accepted yet.
 #[derive(Debug, Default)]
 pub struct Peers(HashMap<u64, u64>);
 
 impl Peers {
-    /// All in the network of a thread; `None` if the kernel does not tell.
+    /// All sockets in the network of a thread; `None` if the kernel does not report them.
     pub fn of(thread: Pid) -> Option<Self> {
         if Network::of(thread) == Network::of(Pid::this()) {
             return Self::here().ok();
         }
         let network = File::open(format!("/proc/{thread}/ns/net")).ok()?;
-        // By a thread of its own, which goes there and does not come back.
+        // In a thread of its own, which enters the namespace and does not come back.
         let there = move || {
             setns(&network, CloneFlags::CLONE_NEWNET)?;
             Self::here()
@@ -46,12 +46,12 @@ impl Peers {
         thread::spawn(there).join().ok()?.ok()
     }
 
-    /// The other end of a socket.
+    /// The peer of a socket.
     pub fn of_socket(&self, inode: u64) -> Option<u64> {
         self.0.get(&inode).copied()
     }
 
-    /// All in the network of this thread.
+    /// All sockets in the network of this thread.
     fn here() -> nix::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
@@ -78,12 +78,12 @@ impl Peers {
     }
 }
 
-/// The number in what `/proc/PID/fd` has for a socket.
+/// The number in the `/proc/PID/fd` link of a socket.
 pub fn inode_in(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// And that for a number.
+/// The `/proc/PID/fd` link of the socket with a number.
 pub fn socket_link(inode: u64) -> String {
     format!("socket:[{inode}]")
 }
@@ -92,11 +92,11 @@ const HEADER: usize = 16;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const UDIAG_SHOW_PEER: u32 = 4;
 const UNIX_DIAG_PEER: u16 = 2;
-/// The length of `struct unix_diag_msg`, and where the socket's number stands in it.
+/// The length of `struct unix_diag_msg`, and the offset of the socket's number in it.
 const SOCKET: usize = 16;
 const INODE: usize = 4;
 
-/// `struct nlmsghdr`, and `struct unix_diag_req`: all sockets, with their peers.
+/// `struct nlmsghdr` and `struct unix_diag_req`: requests all sockets, with their peers.
 fn request() -> Vec<u8> {
     let mut request = Vec::new();
     let mut word = |word: u32| request.extend(word.to_ne_bytes());
@@ -122,7 +122,7 @@ enum Message {
     Error,
 }
 
-/// The messages in what was received.
+/// The messages in received bytes.
 fn messages(bytes: &[u8]) -> impl Iterator<Item = Message> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -1,9 +1,9 @@
 //! Proves that all threads wait, without stopping any.
 //!
-//! `/proc/PID/task/TID/stat` tells whether a thread sleeps, `schedstat` how long it has run and how
-//! often it began to. If every thread slept when it was looked at, and none has run from before the
-//! first look until after the last, then there was a moment at which all slept; and what could wake
-//! them then is time, or comes from outside.
+//! `/proc/PID/task/TID/stat` shows whether a thread sleeps, `schedstat` how long it has run and how
+//! often it was scheduled. If every thread was asleep when it was looked at, and none has run from
+//! before the first look until after the last, then there was a moment at which all slept; and what
+//! could wake them then is time, or comes from outside.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,30 +25,30 @@ use crate::proc;
 /// What is known of a thread that waits or runs.
 #[derive(Debug)]
 pub struct Waiter {
-    /// Among all: threads that were made earlier come first.
+    /// Its rank among all threads: those created earlier come first.
     pub order: u64,
     pub process: Pid,
-    /// Until when it waits, if that is told by the image.
+    /// Its deadline, if the image provides one.
     pub until: Option<(Clock, VirtualInstant)>,
-    /// The call that it is blocked in; none if it could not be looked into.
+    /// The call that it is blocked in; none if it could not be inspected.
     pub call: Option<Blocked>,
-    /// What may wake it besides time, once somebody has asked.
+    /// What may wake it besides time, once determined.
     pub wake_source: Option<WakeSource>,
-    /// Has it been woken, and not run since?
+    /// Whether it has been woken and has not run since.
     pub released: bool,
-    /// Is it in a stop of job control?
+    /// Whether it is in a job-control stop.
     pub halted: bool,
-    /// Has it ended, and is still there since others of its process live on?
+    /// Whether it has ended and is still there because other threads of its process live on.
     pub has_ended: bool,
     stat: ProcFile,
     schedstat: ProcFile,
     syscall: ProcFile,
-    /// What `schedstat` told before `call` was read; none if it ran then.
+    /// The `schedstat` before `call` was read; none if it ran then.
     ran: Option<String>,
     on_processor: OnProcessor,
 }
 
-/// Why not all wait.
+/// Why not all threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
     pub thread: Pid,
@@ -86,13 +86,13 @@ impl Waiter {
         };
         self.has_ended = matches!(state, Some('Z' | 'X'));
         match state {
-            // Whom that wakes has not been told. Of the first thread it is told once the others have
-            // ended.
+            // Those that its end wakes have not been notified yet. The end of the first thread is
+            // reported once the others have ended.
             Some('Z') if thread != self.process || threads == 1 => Some("ends"),
             _ if self.has_ended || self.halted => None,
             Some('S' | 'I') => None,
             Some('D') => {
-                // The kernel tells of a wait for a new child as of one for a disk.
+                // The kernel reports a wait for a new child like one for a disk.
                 let call = Blocked::of(thread).and_then(|call| Call::find(call.nr));
                 let waits = call.is_some_and(|call| call.woken_by == WokenBy::NewChild);
                 (!waits).then_some("waits for a disk")
@@ -102,12 +102,12 @@ impl Waiter {
         }
     }
 
-    /// Is it stopped, or has it ended?
+    /// Whether it is stopped or has ended.
     pub fn waits_for_nothing(&self) -> bool {
         self.halted || self.has_ended
     }
 
-    /// Has it run since it was looked into last?
+    /// Whether it has run since it was last inspected.
     fn has_run(&self) -> (bool, Option<String>) {
         match self.schedstat.read() {
             Ok(ran) => (self.ran.as_ref() != Some(&ran), Some(ran)),
@@ -115,9 +115,9 @@ impl Waiter {
         }
     }
 
-    /// Looks into it: it had run so long before.
+    /// Inspects the thread, whose `schedstat` was `ran` before that.
     ///
-    /// Returns whether somebody outside may have woken it.
+    /// Returns whether a process outside may have woken it.
     fn look_into(
         &mut self,
         thread: Pid,
@@ -132,11 +132,11 @@ impl Waiter {
         let text = self.syscall.read();
         let call = text.as_deref().ok().and_then(Blocked::parse);
         let waiting = call.and_then(|call| call.waiting(thread, exempt)).map(|it| it.waiting);
-        // A wait whose time had come when it began is over at once. (What is left of one that never
-        // ends, the kernel writes in its place when it is interrupted.)
+        // A wait whose time had come when it began ends at once. (When a wait that never ends is
+        // interrupted, the kernel writes the remaining time in its place.)
         let ends = !end_by_themselves
             && waiting.is_some_and(|waiting| waiting.host[0] < NEVER_SECONDS / 2);
-        // If it runs, or has a fault to be mended, it is looked into again.
+        // If it runs, or has a fault to be mended, it is inspected again.
         let waits = (call.is_some() && !ends) || text.is_err() || self.waits_for_nothing();
         self.ran = ran.filter(|_| waits);
         if let Some(ran) = &self.ran {
@@ -153,8 +153,8 @@ impl Waiter {
     }
 }
 
-/// The call that goes on after it was interrupted: the image has left which one it was; elsewhere
-/// only `poll` goes on so that has no deadline.
+/// The call that continues after an interruption: the image has recorded which one it was; otherwise,
+/// `poll` is the only call without a deadline that continues this way.
 fn went_on(thread: Pid, waiting: Option<&Waiting>) -> Nr {
     let made = |waiting: &Waiting| {
         let frame: Frame = Tracee(thread).read_plain(waiting.frame).ok()?;
@@ -169,21 +169,22 @@ fn went_on(thread: Pid, waiting: Option<&Waiting>) -> Nr {
 pub struct Waiters {
     waiters: HashMap<Pid, Waiter>,
     made: u64,
-    /// Who was found not to wait last.
+    /// The thread that was last found not to wait.
     busy: Option<Pid>,
-    /// Has a thread run that somebody outside may have woken?
+    /// Whether a thread has run that a process outside may have woken.
     called: bool,
-    /// Do waits end when their time has come, and not when the supervisor says so?
+    /// Whether waits end by themselves when their time has come, instead of when the supervisor ends
+    /// them.
     end_by_themselves: bool,
 }
 
 impl Waiters {
-    /// The threads of a timeline whose waits end when their time has come.
+    /// The threads of a timeline whose waits end by themselves when their time has come.
     pub fn of_running_clocks() -> Self {
         Self { end_by_themselves: true, ..Self::default() }
     }
 
-    /// There is one more thread, which may not have run yet.
+    /// Adds a thread, which may not have run yet.
     pub fn add(&mut self, thread: Pid) -> &mut Waiter {
         let made = &mut self.made;
         self.waiters.entry(thread).or_insert_with(|| {
@@ -192,7 +193,7 @@ impl Waiters {
         })
     }
 
-    /// Leaves out those that are not to be here.
+    /// Removes the threads that do not belong here.
     pub fn retain(&mut self, is_here: impl Fn(Pid) -> bool) {
         self.waiters.retain(|thread, _| is_here(*thread));
     }
@@ -217,24 +218,24 @@ impl Waiters {
         self.waiters.get_mut(&thread)
     }
 
-    /// For how long has a thread been on a processor since it waited last?
+    /// How long a thread has been on a processor since it last waited.
     pub fn has_run_for(&mut self, thread: Pid) -> Duration {
         let Some(waiter) = self.waiters.get_mut(&thread) else { return Duration::ZERO };
         let now = waiter.schedstat.read().map_or(Duration::ZERO, |ran| proc::run_time(&ran));
         waiter.on_processor.look(now)
     }
 
-    /// A thread is about to run.
+    /// Notes that a thread is about to run.
     pub fn will_run(&mut self, thread: Pid) {
         self.busy = Some(thread);
     }
 
-    /// Has a thread run that somebody outside may have woken, since this was asked last?
+    /// Whether a thread has run that a process outside may have woken, since this was last asked.
     pub fn was_called(&mut self) -> bool {
         std::mem::take(&mut self.called)
     }
 
-    /// Does who was found not to wait last still not?
+    /// The thread that was last found not to wait, if it still does not.
     pub fn is_still_busy(&mut self) -> Option<Busy> {
         let thread = self.busy?;
         let waiter = self.waiters.get_mut(&thread)?;
@@ -244,8 +245,8 @@ impl Waiters {
         waiter.busy(thread).map(|why| Busy { thread, why })
     }
 
-    /// Proves that all wait, or tells who does not. The image's exempt address tells waits that
-    /// are translated.
+    /// Proves that all threads wait, or returns one that does not. The image's `exempt` address
+    /// identifies translated waits.
     pub fn prove(&mut self, exempt: u64) -> Result<(), Busy> {
         let found = self.try_prove(exempt);
         self.busy = found.err().map(|busy| busy.thread);
@@ -253,7 +254,7 @@ impl Waiters {
     }
 
     fn try_prove(&mut self, exempt: u64) -> Result<(), Busy> {
-        // Whoever has run is looked into first, so that one look at all may do.
+        // The thread that has run is inspected first, so that a single look at all threads may suffice.
         if let Some(thread) = self.busy
             && let Some(waiter) = self.waiters.get_mut(&thread)
             && let (true, ran) = waiter.has_run()
@@ -286,7 +287,7 @@ impl Waiters {
         busy.map_or(Ok(()), Err)
     }
 
-    /// What a thread does with the descriptors of its process concerns the others, too.
+    /// What a thread does with the descriptors of its process also affects the other threads.
     fn forget_wake_sources(&mut self, process: Pid) {
         for waiter in self.waiters.values_mut().filter(|waiter| waiter.process == process) {
             waiter.wake_source = None;
@@ -294,11 +295,11 @@ impl Waiters {
     }
 }
 
-/// A file of `/proc` that is read again and again.
+/// A file of `/proc` that is read repeatedly.
 #[derive(Debug)]
 struct ProcFile {
     path: String,
-    /// Kept open, as far as there are descriptors.
+    /// Kept open, as long as there are free descriptors.
     file: Option<File>,
 }
 
@@ -318,13 +319,13 @@ impl ProcFile {
     }
 }
 
-/// Has the thread ended whose file it was?
+/// Whether the thread that the file belongs to has ended.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The state, and how many threads the process has, in what `stat` tells behind a name that may be
-/// anything.
+/// The state, and the number of threads of the process, in the part of `stat` after the name, which may
+/// contain anything.
 fn state_in(stat: &str) -> (Option<char>, usize) {
     const BETWEEN: usize = 16;
     let mut fields = stat.rsplit_once(')').map_or("", |(_, behind)| behind).split_whitespace();

@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket.
+//! The process at the other end of a socket.
 
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,8 +14,7 @@ use super::peers::{inode_in, socket_link};
 use super::wake_source::WakeSource;
 use crate::proc;
 
-/// The states of a socket that listens, and of one that is being connected, as `/proc/net/tcp` tells
-/// them.
+/// The states of a listening and of a connecting socket, as in `/proc/net/tcp`.
 const LISTENS: u8 = 0x0a;
 const CONNECTS: u8 = 0x02;
 
@@ -40,7 +39,7 @@ pub fn behind(
         Ok(libc::AF_UNIX) => local(thread, fd, link, &socket, owners),
         Ok(libc::AF_INET | libc::AF_INET6) => {
             let kind = option::<i32>(&socket, libc::SOL_SOCKET, libc::SO_TYPE);
-            // Of no further use, and it must not keep a connection open.
+            // No longer needed, and it must not keep a connection open.
             drop(socket);
             let tables = match kind {
                 Ok(libc::SOCK_STREAM) => ["tcp", "tcp6"],
@@ -55,7 +54,7 @@ pub fn behind(
     }
 }
 
-/// A socket of this host.
+/// The wake source of a local socket.
 fn local(
     thread: Pid,
     fd: i32,
@@ -66,7 +65,7 @@ fn local(
     match owners.peers(thread).map(|peers| inode_in(link).and_then(|own| peers.of_socket(own))) {
         Some(Some(peer)) if peer > 0 => held(fd, peer, owners),
         Some(None) => alone(fd, socket),
-        // It is still to be accepted, or the kernel does not tell.
+        // It has not been accepted yet, or the kernel does not report its peer.
         _ => match getsockname::<UnixAddr>(socket.as_raw_fd()) {
             Ok(_) if getpeername::<UnixAddr>(socket.as_raw_fd()).is_err() => alone(fd, socket),
             _ => made(fd, socket, owners),
@@ -74,7 +73,7 @@ fn local(
     }
 }
 
-/// One whose other end has this number.
+/// The wake source of a socket whose peer has this number.
 fn held(fd: i32, peer: u64, owners: &mut DescriptorOwners) -> WakeSource {
     let link = socket_link(peer);
     match (owners.outside(&link), owners.inside(&link)) {
@@ -89,7 +88,7 @@ fn held(fd: i32, peer: u64, owners: &mut DescriptorOwners) -> WakeSource {
     }
 }
 
-/// One of which it is known only who made its other end.
+/// The wake source of a socket of which only the creator of the other end is known.
 fn made(fd: i32, socket: &OwnedFd, owners: &DescriptorOwners) -> WakeSource {
     match option::<libc::ucred>(socket, libc::SOL_SOCKET, libc::SO_PEERCRED) {
         Ok(peer) if peer.pid > 0 && owners.is_member(Pid::from_raw(peer.pid)) => {
@@ -99,13 +98,13 @@ fn made(fd: i32, socket: &OwnedFd, owners: &DescriptorOwners) -> WakeSource {
             let peer = proc::described(Pid::from_raw(peer.pid));
             WakeSource::outside(fd, format!("a socket whose other end {peer} made"))
         }
-        // Somebody is there whom this process does not see.
+        // There is a process that this one cannot see.
         _ => WakeSource::outside(fd, "a socket whose other end is in another process namespace"),
     }
 }
 
-/// One that is not connected. Who asks has a name of the kernel's choice, and who is asked one that
-/// is known.
+/// The wake source of an unconnected socket. A client has a name chosen by the kernel, a server a
+/// well-known one.
 fn alone(fd: i32, socket: &OwnedFd) -> WakeSource {
     match has_name_of_kernels_choice(socket) {
         true => WakeSource::outside(fd, "a socket that whoever was asked may answer to"),
@@ -113,8 +112,8 @@ fn alone(fd: i32, socket: &OwnedFd) -> WakeSource {
     }
 }
 
-/// What may wake a thread that waits to be connected with whom listens by this name, a path or what
-/// follows a zero.
+/// What may wake a thread that waits to connect to the listener with this name: a path, or what follows
+/// a zero byte.
 pub fn listening(thread: Pid, fd: i32, name: &[u8], owners: &mut DescriptorOwners) -> WakeSource {
     const LISTENS: &str = "00010000";
     let shown = match name.split_first() {
@@ -133,7 +132,7 @@ pub fn listening(thread: Pid, fd: i32, name: &[u8], owners: &mut DescriptorOwner
     found.unwrap_or_else(|| WakeSource::outside(fd, format!("who listens at {shown}")))
 }
 
-/// Has the kernel named it: by five hexadecimal digits?
+/// Whether the kernel has chosen its name: five hexadecimal digits.
 fn has_name_of_kernels_choice(socket: &OwnedFd) -> bool {
     let address = getsockname::<UnixAddr>(socket.as_raw_fd());
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -141,7 +140,7 @@ fn has_name_of_kernels_choice(socket: &OwnedFd) -> bool {
     name.is_some_and(|name| name.len() == 5 && name.iter().all(is_digit))
 }
 
-/// A socket of the internet, by what the kernel tells of all in the same network.
+/// The wake source of an internet socket, from the kernel's table of all sockets in the same network.
 fn of_internet(fd: i32, link: &str, rows: &[Row], owners: &mut DescriptorOwners) -> WakeSource {
     let Some(own) = rows.iter().find(|row| socket_link(row.inode) == link) else {
         return WakeSource::outside(fd, "a socket whose other end is not known");
@@ -156,8 +155,8 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], owners: &mut DescriptorOwners)
         return WakeSource::on_its_way(fd, format!("a connection with {}", own.remote));
     }
     let outside = || WakeSource::outside(fd, format!("a connection with {}", own.remote));
-    // One that is still to be accepted belongs to who listens; one to whom datagrams are sent may
-    // have named nobody.
+    // A connection that has not been accepted yet belongs to the listener; a receiver of datagrams may
+    // not be connected.
     let is_peer = |row: &&Row| (row.local, row.remote) == (own.remote, own.local);
     let takes_calls = |row: &&Row| {
         row.local.port() == own.remote.port()
@@ -174,7 +173,7 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], owners: &mut DescriptorOwners)
     }
     match owners.inside(&theirs) {
         None => outside(),
-        // What the kernel has still to send, by timers of its own.
+        // The kernel has yet to send it, with timers of its own.
         Some(owner) if own.unread == 0 && has_to_send(owner) => {
             WakeSource::on_its_way(fd, format!("what {} sends", own.remote))
         }
@@ -182,7 +181,7 @@ fn of_internet(fd: i32, link: &str, rows: &[Row], owners: &mut DescriptorOwners)
     }
 }
 
-/// Is it one of the ports that the kernel gives to who asks for none?
+/// Whether it is a port that the kernel assigns when none is requested.
 fn is_of_kernels_choice(port: u16) -> bool {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let text = text.unwrap_or_default();
@@ -190,7 +189,7 @@ fn is_of_kernels_choice(port: u16) -> bool {
     matches!((ends.next(), ends.next()), (Some(first), Some(last)) if (first..=last).contains(&port))
 }
 
-/// Has the kernel still to send what was written to a connection?
+/// Whether the kernel has yet to send data that was written to a connection.
 fn has_to_send((process, fd): (Pid, i32)) -> bool {
     Tracee(process)
         .borrow_descriptor(fd as u32)
@@ -207,7 +206,7 @@ struct TcpInfo {
     not_sent: u32,
 }
 
-/// An option of a socket, of a type that any bytes are a value of.
+/// A socket option, of a type for which any bytes are a valid value.
 fn option<T: Copy>(socket: &OwnedFd, level: i32, name: i32) -> nix::Result<T> {
     // SAFETY: all-zero bytes are a value of each type above.
     let mut value: T = unsafe { std::mem::zeroed() };
@@ -223,13 +222,13 @@ fn option<T: Copy>(socket: &OwnedFd, level: i32, name: i32) -> nix::Result<T> {
     }
 }
 
-/// A line of `/proc/net/tcp` and its like.
+/// A line of `/proc/net/tcp` or a similar file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     local: SocketAddr,
     remote: SocketAddr,
     state: u8,
-    /// How many bytes wait to be read.
+    /// The number of bytes waiting to be read.
     unread: u64,
     inode: u64,
 }
@@ -246,12 +245,12 @@ fn row(line: &str) -> Option<Row> {
     let state = u8::from_str_radix(words.next()?, 16).ok()?;
     let (_, unread) = words.next()?.split_once(':')?;
     let unread = u64::from_str_radix(unread, 16).ok()?;
-    // The timer, the retransmissions, the user, the timeout.
+    // Skips the timer, the retransmissions, the user and the timeout.
     let inode = words.nth(4)?.parse().ok()?;
     Some(Row { local, remote, state, unread, inode })
 }
 
-/// Words of 32 bits, each as it lies in memory, and a port.
+/// Parses words of 32 bits, each as it lies in memory, and a port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -294,7 +293,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
-        // Nobody looks at the descriptors of this process itself, so that both seem to be nobody's.
+        // The descriptors of this process itself are not searched, so that both seem to be held by no
+        // process.
         let mut owners = DescriptorOwners::default();
         let found = behind((me, me), client.as_raw_fd(), &link(client.as_raw_fd()), &mut owners);
         let peer = server.local_addr().unwrap();

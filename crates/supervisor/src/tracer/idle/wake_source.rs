@@ -1,19 +1,19 @@
-//! Who may wake a thread that waits.
+//! What may wake a waiting thread.
 
 /// What may wake a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeSource {
     /// Members of the timeline only.
     Members,
-    /// Anybody may call, but nobody is expected to.
+    /// Anybody may send something, but nobody is expected to.
     Anybody(Cause),
-    /// Somebody outside of the timeline is expected to.
+    /// A process outside the timeline is expected to send something.
     Outside(Cause),
-    /// A member has: it is on its way.
+    /// A member has sent something: it is on its way.
     OnItsWay(Cause),
 }
 
-/// What somebody outside may do it by.
+/// The means by which a process outside may wake it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The descriptor, if it is one.
@@ -32,7 +32,7 @@ impl WakeSource {
         }
     }
 
-    /// Either of both.
+    /// The stronger of the two.
     pub fn or(self, other: Self) -> Self {
         if other.rank() > self.rank() { other } else { self }
     }
@@ -41,7 +41,7 @@ impl WakeSource {
         Self::Outside(Cause { descriptor: descriptor.into(), what: what.into() })
     }
 
-    /// A signal by which it goes on: nobody is expected to send it.
+    /// A signal that resumes it, which nobody is expected to send.
     pub fn by_signal() -> Self {
         let what = "it is stopped, and goes on at a SIGCONT".to_owned();
         Self::Anybody(Cause { descriptor: None, what })

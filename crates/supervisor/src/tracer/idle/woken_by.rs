@@ -14,10 +14,10 @@ use super::wake_source::WakeSource;
 use crate::maps::mappings;
 use crate::proc;
 
-/// How many descriptors of one call are looked at.
+/// The maximum number of descriptors of one call that are examined.
 const MOST_DESCRIPTORS: usize = 65_536;
 
-/// Event polls in event polls: as deep as the kernel allows.
+/// The depth of nested event polls: as deep as the kernel allows.
 const DEEPEST: usize = 5;
 
 /// What may wake a thread that is blocked in this call.
@@ -31,7 +31,7 @@ pub fn wake_source(
     let fd = |argument: u8| call.args[usize::from(argument)] as i32;
     let mut any = Any { thread, process, owners };
     match by {
-        // Whoever sends signals is a member, or somebody who is not waited for.
+        // Signals come from a member, or from a process that is not waited for.
         WokenBy::Nothing | WokenBy::Signal | WokenBy::NewChild => WakeSource::Members,
         WokenBy::Descriptor(one) => any.blocks(fd(one)),
         WokenBy::Descriptors(one, other) => any.blocks(fd(one)).or(any.blocks(fd(other))),
@@ -51,7 +51,7 @@ pub fn wake_source(
     }
 }
 
-/// Looks behind descriptors of a thread, which may have others than its process.
+/// The descriptors of a thread, which may differ from those of its process.
 struct Any<'a> {
     thread: Pid,
     process: Pid,
@@ -64,8 +64,8 @@ impl Any<'_> {
         each.fold(WakeSource::Members, WakeSource::or)
     }
 
-    /// What may happen behind a descriptor whose call does not return. That of a file does, unless
-    /// a program or another host keeps the files.
+    /// What may wake a call that is blocked on a descriptor. A call on a file returns, unless a program
+    /// or another host provides the files.
     fn blocks(&mut self, fd: i32) -> WakeSource {
         let found = self.behind(fd, 0);
         match proc::descriptor_file(self.thread, fd)
@@ -76,7 +76,7 @@ impl Any<'_> {
         }
     }
 
-    /// What may happen behind a descriptor.
+    /// What may cause events on a descriptor.
     fn behind(&mut self, fd: i32, depth: usize) -> WakeSource {
         let Some(link) = proc::descriptor_link(self.thread, fd) else {
             return WakeSource::outside(fd, "a descriptor that cannot be looked into");
@@ -93,7 +93,7 @@ impl Any<'_> {
         self.behind_path(fd, &link)
     }
 
-    /// What is woken by whoever holds it, too.
+    /// An object whose other holders may wake the thread.
     fn held(&mut self, fd: i32, link: &str, what: &str) -> WakeSource {
         match self.owners.outside(link) {
             None => WakeSource::Members,
@@ -131,7 +131,7 @@ impl Any<'_> {
 
     fn behind_path(&mut self, fd: i32, path: &str) -> WakeSource {
         if let Some(number) = path.strip_prefix("/dev/pts/").filter(|name| *name != "ptmx") {
-            // Whoever holds the other side of it types.
+            // The holder of its other side types.
             return match self.owners.is_terminal_of_members(number) {
                 true => WakeSource::Members,
                 false => WakeSource::outside(fd, "a terminal"),
@@ -158,7 +158,7 @@ impl Any<'_> {
                 if terminal { "a terminal".to_owned() } else { format!("the device {path}") };
             return WakeSource::outside(fd, what);
         }
-        // What is read from files and folders is there, or on a disk.
+        // The contents of files and directories are in memory or on a disk.
         WakeSource::Members
     }
 
@@ -172,7 +172,7 @@ impl Any<'_> {
             .fold(WakeSource::Members, WakeSource::or)
     }
 
-    /// What an event poll watches, by whatever descriptor it is open still.
+    /// What an event poll watches, through any descriptor that is still open for it.
     fn watched(&mut self, watched: &Watched, depth: usize) -> WakeSource {
         if watched.is(self.thread, watched.fd) {
             return self.behind(watched.fd, depth);
@@ -203,7 +203,7 @@ impl Any<'_> {
         }
     }
 
-    /// Whoever listens takes a connection when it wants to.
+    /// A listener accepts a connection whenever it likes.
     fn listener(&mut self, fd: i32, address: u64, length: u64) -> WakeSource {
         let mut bytes = [0; size_of::<libc::sockaddr_un>()];
         let length = (length as usize).min(bytes.len());
@@ -217,7 +217,7 @@ impl Any<'_> {
         }
     }
 
-    /// A word of memory is written by whoever has that memory.
+    /// A word of memory can be written by whoever has mapped it.
     fn futex(&mut self, at: u64, flags: u64) -> WakeSource {
         if flags as i32 & libc::FUTEX_PRIVATE_FLAG != 0 {
             return WakeSource::Members;
@@ -238,22 +238,22 @@ impl Any<'_> {
         }
     }
 
-    /// A line of what the kernel tells of a descriptor.
+    /// A line of the kernel's information on a descriptor.
     fn info(&self, fd: i32, name: &str) -> Option<String> {
         proc::descriptor_field(self.thread, fd, name)
     }
 }
 
-/// What an event poll has been told to watch: the file that the descriptor was then.
+/// What an event poll watches: the file that the descriptor referred to when it was added.
 struct Watched {
     fd: i32,
     inode: u64,
-    /// As the kernel numbers it within.
+    /// In the kernel's internal numbering.
     device: u64,
 }
 
 impl Watched {
-    /// From a line of `/proc/PID/fdinfo/FD`.
+    /// Parses a line of `/proc/PID/fdinfo/FD`.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let fd = words.next()?.parse().ok()?;
@@ -264,7 +264,7 @@ impl Watched {
         Some(Self { fd, inode: number("ino:")?, device: number("sdev:")? })
     }
 
-    /// Is it this descriptor of a process?
+    /// Whether it is this descriptor of a process.
     fn is(&self, process: Pid, fd: i32) -> bool {
         proc::descriptor_file(process, fd).is_ok_and(|file| {
             let device = file.dev();

@@ -1,4 +1,4 @@
-//! What is done about the calls that a filter tells of.
+//! Handles the calls that a filter reports.
 
 use std::mem::offset_of;
 use std::time::Instant;
@@ -17,22 +17,22 @@ use super::listener::{Answer, Asked};
 use crate::arch::is_in_vsyscall_page;
 use crate::plan::Lifelong;
 
-/// What is to be done about a call.
+/// The treatment of a call.
 enum Treatment {
-    /// It is answered, without a look at its thread.
+    /// It is answered without inspecting its thread.
     Answer(Answer),
     /// It starts a program, which is prepared.
     Exec,
-    /// It is made by the image.
+    /// The image makes it.
     Redirect,
     /// Its process is traced from here on.
     Keep(Lifelong),
 }
 
 impl Supervisor {
-    /// Does what is to be done about a call.
+    /// Handles a call.
     pub(super) fn attend_to(&mut self, asked: Asked) {
-        // If not, its thread was killed or interrupted; its number may be another's already.
+        // If not, its thread was killed or interrupted; its ID may already be reused.
         if !asked.is_pending() {
             return;
         }
@@ -64,8 +64,8 @@ impl Supervisor {
         let Some(notified) = &mut self.notified else { return };
         match treatment {
             Treatment::Answer(answer) => asked.answer(answer),
-            // It ends with its call unanswered, and is made again elsewhere; one that is to end with the
-            // supervisor, in the same place.
+            // The call ends unanswered and is made again elsewhere; or in the same place, for a thread
+            // that must end with the supervisor.
             Treatment::Redirect if is_held => {
                 drop(notified.redirected.insert(thread.0, asked.clone()));
             }
@@ -80,16 +80,16 @@ impl Supervisor {
             _ if !is_held => {}
             Treatment::Exec if is_tied => {
                 notified.execs.insert(thread.0, (asked, Some(Instant::now())));
-                // While the first program starts: until then it is traced, and ends with the supervisor.
+                // While the first program starts: until then it is traced and ends with the supervisor.
                 self.start_guardian();
             }
-            // It stops in its call. If it is gone, it is told of that.
+            // It stops in its call. If it is gone, that is reported.
             Treatment::Redirect | Treatment::Exec => drop(thread.interrupt()),
             Treatment::Keep(_) | Treatment::Answer(_) => {}
         }
     }
 
-    /// A thread is about to start a program, under the filter of this OCI runtime.
+    /// Records that a thread is about to start a program under the filter of this OCI runtime.
     fn note_runtime(&mut self, thread: Tracee, runtime: Option<RuntimeId>) {
         let Some(runtime) = runtime else { return };
         let is_outside = !self.has_image(thread.0);
@@ -100,7 +100,7 @@ impl Supervisor {
         }
     }
 
-    /// What is to be done about a call.
+    /// The treatment of a call.
     fn treatment(&mut self, asked: &Asked) -> Treatment {
         use Treatment::{Answer as Answered, Exec, Keep, Redirect};
         let (thread, args) = (Tracee(asked.thread), &asked.args);
@@ -114,7 +114,7 @@ impl Supervisor {
         if asks_to_nest(asked.nr, args) {
             return Answered(Answer::Result(self.nest(thread, args[1]).unwrap_or_else(error)));
         }
-        // That of its timeline, which it starts a program in.
+        // This is the filter of the timeline in which it starts a program.
         if call.kind == Kind::Watch(Watch::Filters) && self.enters_another(thread.0) {
             return Answered(Answer::GoOn);
         }
@@ -125,7 +125,7 @@ impl Supervisor {
             slot(offset_of!(KernelFunctions, has_own_filter)),
         ];
         let Ok([function]) = thread.read_words(landmark) else {
-            // There is no image in an OCI runtime, and in a program that a debugger has started.
+            // There is no image in an OCI runtime, nor in a program that a debugger has started.
             let is_outside = asked.runtime().is_some() && !self.is_inside(thread, asked.runtime());
             return Answered(match call.kind {
                 Kind::Set(_) if !is_outside => Answer::Result(-i64::from(libc::EPERM)),
@@ -138,11 +138,11 @@ impl Supervisor {
                 return Answered(Answer::Result(self.read_for_vsyscall(thread, asked.nr, args)));
             }
             Kind::Read(_) if self.kernel.holds(function, asked.ip) => {
-                // The image asks the kernel's vDSO, which makes a system call for this clock. Another thread may
-                // have asked it as well, before the image was told to make the call itself.
+                // The image calls the kernel's vDSO, which makes a system call for this clock. Another
+                // thread may have called it as well before the image was told to make the call itself.
                 self.raw_clock = true;
                 let raw = self.layout.symbol(symbols::RAW_CLOCK_GETTIME);
-                // If it fails, the next reading takes as long.
+                // If it fails, the next reading takes just as long.
                 let _ = thread.write_forcibly(clock, raw);
             }
             Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) | Kind::Timer(..) => return Redirect,
@@ -172,10 +172,10 @@ impl Supervisor {
                     self.has_new_state = true;
                 }
                 if enters || may_set_filter(thread, asked.nr, args) {
-                    // If it fails, that filter refuses what the image calls in another form.
+                    // If it fails, that filter refuses calls that the image makes in another form.
                     let _ = thread.write_forcibly(own_filter, 1);
                 }
-                // What the mode forbids stops for the tracer.
+                // Calls that the mode forbids stop for the tracer.
                 if enters && self.hold_as(thread, true) {
                     self.thread(thread).kept = Some(Lifelong::Strict);
                     return Redirect;
@@ -192,9 +192,9 @@ impl Supervisor {
     }
 }
 
-/// Does the call set a handler by which the C library cancels threads? SIG_DFL and SIG_IGN are none: many
-/// programs reset all signals. SIGSETXID of glibc, by which threads change their user, has the number
-/// that SIGCANCEL has in musl, whose handler alone blocks all signals.
+/// Whether the call sets a handler that the C library uses to cancel threads. SIG_DFL and SIG_IGN do
+/// not count: many programs reset all signals. SIGSETXID of glibc, used by threads to change their
+/// user, has the same number as SIGCANCEL of musl; only the handler of the latter blocks all signals.
 fn sets_cancellation(thread: Tracee, args: &[u64; 6]) -> bool {
     const SIGSETXID: u64 = 33;
     // `struct sigaction` of the kernel.
@@ -202,12 +202,12 @@ fn sets_cancellation(thread: Tracee, args: &[u64; 6]) -> bool {
     handler > libc::SIG_IGN as u64 && (args[0] != SIGSETXID || mask != 0)
 }
 
-/// Does the call start a program?
+/// Whether the call starts a program.
 pub(in super::super) fn is_exec(nr: Nr) -> bool {
     [nr::EXECVE, nr::EXECVEAT].contains(&nr)
 }
 
-/// Is it the call by which the image tells that it cannot start a program?
+/// Whether it is the call by which the image reports that it cannot start a program.
 pub(super) fn is_unstarted(nr: Nr, args: &[u64; 6]) -> bool {
     nr == nr::CLOCK_GETTIME && args[0] as u32 == UNSTARTED_CLOCK
 }

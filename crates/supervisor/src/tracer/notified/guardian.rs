@@ -1,8 +1,8 @@
 //! The guardian: a process that ends all programs of a timeline if its supervisor is killed, or takes
 //! the supervisor's place.
 //!
-//! Nothing traces the programs, so the kernel does not end them with their supervisor; but they would
-//! go on without anybody who answers their calls.
+//! The programs are not traced, so the kernel does not end them with their supervisor; they would
+//! continue with nothing to answer their calls.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
@@ -22,13 +22,14 @@ use crate::region::{Layout, REGION_FILE};
 /// The stack of a supervisor that takes the place of another.
 const STACK: usize = 1 << 20;
 
-/// Between two looks at all processes, of which some end meanwhile and others are made.
+/// The pause between scans of all processes, during which some end and others are created.
 const PAUSE_MILLIS: u8 = 10;
 
-/// How often nobody is found in a row when all have ended, on kernels that do not tell.
+/// How many scans in a row must find no process to prove that all have ended, on kernels that do not
+/// report it.
 const LOOKS: usize = 3;
 
-/// Starts it beside the supervisor, which is the calling process.
+/// Starts the guardian beside the supervisor, which is the calling process.
 pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
     let process = Pidfd::open(Pid::this())?;
     let listeners = supervisor.notified.iter().flat_map(|it| &it.listeners).cloned();
@@ -44,17 +45,18 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
     match unsafe { fork() }? {
         ForkResult::Parent { child } => Ok(child),
         ForkResult::Child => {
-            // To be told from the supervisor in a list of processes; nothing depends on it.
+            // Distinguishes it from the supervisor in a list of processes; nothing depends on it.
             let _ = nix::sys::prctl::set_name(c"eigentime-guard");
-            // It keeps nothing of the caller's open.
+            // It keeps none of the caller's descriptors open.
             close_all_but(kept);
             process.await_end(None);
             match successor(supervisor) {
                 Some(mut successor) => {
                     let _ = nix::sys::prctl::set_name(proc::SUPERVISOR);
-                    // That of the former one is left to whoever it was.
+                    // The session of the former supervisor is left to its owner.
                     let _ = nix::unistd::setsid();
-                    // The guardian of each supervisor begins amid the work of that, on its stack.
+                    // The guardian of each supervisor starts in the middle of that supervisor's work,
+                    // on its stack.
                     stacker::grow(STACK, || successor.serve());
                 }
                 None => end_all(listeners, supervisor.layout),
@@ -65,8 +67,8 @@ pub fn start(supervisor: &Supervisor) -> nix::Result<Pid> {
     }
 }
 
-/// The supervisor that takes the place of one that has ended, if its programs are to go on. What this
-/// process has of that one in its memory is as old as the guardian, and is left alone.
+/// The supervisor that replaces one that has ended, if its programs must continue. The memory inherited
+/// from the former supervisor is as old as the guardian, and is left alone.
 fn successor(former: &Supervisor) -> Option<Supervisor> {
     let document = former.journal.as_ref()?.read()?;
     let state = serde_json::from_slice(&document).ok()?;
@@ -81,7 +83,8 @@ fn successor(former: &Supervisor) -> Option<Supervisor> {
 }
 
 fn end_all(mut listeners: Vec<Rc<Listener>>, layout: Layout) {
-    // Where the region lies tells it from others; each timeline inside has a file of its own.
+    // The address of the region distinguishes it from others; each timeline inside has a file of its
+    // own.
     let base = layout.base();
     let is_member = |process: &Pid| {
         let maps = proc::read_whole(process, "maps").unwrap_or_default();
@@ -104,14 +107,14 @@ fn end_all(mut listeners: Vec<Rc<Listener>>, layout: Layout) {
         for (listener, _) in
             listeners.iter().zip(&told).filter(|it| it.1.contains(PollFlags::POLLIN))
         {
-            // Those that have the filter without the image: a debugger has started them.
+            // Programs that have the filter but not the image: a debugger has started them.
             if let Some(asked) = listener.receive() {
                 in_vain = 0;
                 end(asked.thread);
             }
         }
         let mut told = told.iter();
-        // Some filters nobody has any more.
+        // Some filters are no longer in use.
         listeners.retain(|_| told.next().is_some_and(|it| !it.contains(PollFlags::POLLHUP)));
         if listeners.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The descriptor on which the filter tells of calls (`SECCOMP_RET_USER_NOTIF`).
+//! The descriptor on which the filter reports calls (`SECCOMP_RET_USER_NOTIF`).
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -17,8 +17,8 @@ use crate::proc;
 const RECEIVE: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
 const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
 const IS_PENDING: libc::Ioctl = 0x4008_2102;
-/// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, and `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: who waits for the other
-/// side leaves it the processor. Since Linux 6.6.
+/// `SECCOMP_IOCTL_NOTIF_SET_FLAGS`, and `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`: a side that waits for the
+/// other leaves the processor to it. Since Linux 6.6.
 const SET_FLAGS: libc::Ioctl = 0x4008_2104;
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
@@ -45,7 +45,7 @@ pub struct Asked {
     pub ip: u64,
 }
 
-/// How a call is answered.
+/// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The kernel carries it out.
@@ -55,7 +55,8 @@ pub enum Answer {
 }
 
 impl Listener {
-    /// Takes the descriptor that the kernel gave when `program` set the filter; fails if it is another.
+    /// Takes the descriptor that the kernel returned when `program` set the filter; fails if it is a
+    /// different one.
     pub fn new(descriptor: OwnedFd, program: Pid, runtime: Option<RuntimeId>) -> nix::Result<Self> {
         let none = 0u64;
         // SAFETY: the pointer is to a number of ours.
@@ -66,15 +67,15 @@ impl Listener {
         }
     }
 
-    /// One that is the kernel's for certain, whose programs have so many filters; `None` if each has
-    /// set one itself.
+    /// Takes a descriptor known to be from the kernel, whose programs have this many filters; `None` if
+    /// each has set one itself.
     pub fn known(descriptor: OwnedFd, filters: Option<u32>) -> Self {
         // SAFETY: no memory is involved. Before Linux 6.6 it fails, and calls take longer.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS, SYNC_WAKE_UP) };
         Self { descriptor, runtime: None, filters: filters.into() }
     }
 
-    /// The same, whose filter an OCI runtime has set.
+    /// The same, with the OCI runtime that has set the filter.
     pub fn of(self, runtime: Option<RuntimeId>) -> Self {
         Self { runtime, ..self }
     }
@@ -89,13 +90,13 @@ impl Listener {
         self.runtime
     }
 
-    /// The next call, if there is one and its caller still makes it.
+    /// The next call, if there is one and its caller is still making it.
     pub fn receive(self: &Rc<Self>) -> Option<Asked> {
-        // What it told of may have been answered since, and then the kernel would wait for the next.
+        // The reported call may have been answered since; the kernel would then wait for the next.
         let mut told = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
         poll(&mut told, PollTimeout::ZERO).ok()?;
         told[0].revents().filter(|told| told.contains(PollFlags::POLLIN))?;
-        // SAFETY: all-zero bytes are a valid notification, as the kernel wants it.
+        // SAFETY: all-zero bytes are a valid notification, as the kernel requires.
         let mut told: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer is to a notification of ours.
         let received = unsafe { libc::ioctl(self.descriptor.as_raw_fd(), RECEIVE, &raw mut told) };
@@ -112,38 +113,39 @@ impl Listener {
 }
 
 impl Asked {
-    /// Does its caller still make the call?
+    /// Whether its caller is still making the call.
     pub fn is_pending(&self) -> bool {
         let listener = self.listener.descriptor.as_raw_fd();
         // SAFETY: the pointer is to a number of ours.
         unsafe { libc::ioctl(listener, IS_PENDING, &raw const self.id) == 0 }
     }
 
-    /// The OCI runtime whose filter tells of it.
+    /// The OCI runtime whose filter reports it.
     pub fn runtime(&self) -> Option<RuntimeId> {
         self.listener.runtime
     }
 
-    /// Has a program under the same filter, such as its own, set a filter itself, beside `ours` that it
-    /// has for its timeline?
+    /// Whether a program under the same filter, such as the caller, has set a filter itself, besides
+    /// the `ours` filters of its timeline.
     pub fn has_own_filter(&self, program: Pid, ours: u32) -> bool {
         filters_of(program) != self.listener.filters.borrow().map(|filters| filters + ours)
     }
 
-    /// This program has set none itself, and has all those that others begin with.
+    /// Records the filters of this program, which has set none itself and has all those that others
+    /// begin with.
     pub fn count_filters(&self, program: Pid) {
         self.listener.filters.replace(filters_of(program));
     }
 
-    /// Answers it.
+    /// Answers the call.
     pub fn answer(&self, answer: Answer) {
         let (val, flags) = match answer {
             Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
             Answer::Result(result) => (result, 0),
         };
         let mut answer = libc::seccomp_notif_resp { id: self.id, val, error: 0, flags };
-        // SAFETY: the pointer is to an answer of ours. If the caller has been killed or
-        // interrupted, there is nobody to answer.
+        // SAFETY: the pointer is to an answer of ours. If the caller has been killed or interrupted,
+        // there is nothing to answer.
         unsafe { libc::ioctl(self.listener.descriptor.as_raw_fd(), SEND, &raw mut answer) };
     }
 }

@@ -13,7 +13,7 @@ use super::super::tracee::Tracee;
 use super::super::{Supervisor, Thread};
 use crate::proc::{self, Pidfd};
 
-/// Processes that have been let go, and map the image by themselves, each with its timeline.
+/// Processes that have been detached and map the image by themselves, each with its timeline.
 pub type Booting = HashMap<Pid, (Pidfd, Number)>;
 
 impl Supervisor {
@@ -26,13 +26,13 @@ impl Supervisor {
         processes
     }
 
-    /// Does something with each of them as soon as it is found.
+    /// Calls `each` for every process as soon as it is found.
     fn for_each_process(&mut self, mut each: impl FnMut(&mut Self, Pid)) {
         let threads: Vec<_> = self.threads.keys().copied().collect();
         let followed = threads.into_iter().filter_map(|thread| self.process_of(thread));
         let mut known: HashSet<_> = followed.collect();
         if self.notified.is_some() {
-            // Looked at first: the image of one that is no longer among them is seen.
+            // Read first: the image of a process that has left this set is seen below.
             known.extend(self.booting().keys());
         }
         known.iter().for_each(|process| each(self, *process));
@@ -45,8 +45,8 @@ impl Supervisor {
         }
     }
 
-    /// A process is let go, and maps the image by itself: until then, nothing else tells that it is a
-    /// member.
+    /// Records that a process is detached and maps the image by itself: until then, nothing else shows
+    /// that it is a member.
     pub(in super::super) fn note_booting(&mut self, process: Pid, handle: Pidfd) {
         if self.notified.is_some() {
             let timeline = self.timeline_of(process);
@@ -54,7 +54,7 @@ impl Supervisor {
         }
     }
 
-    /// Those that have not mapped it yet.
+    /// The processes that have not mapped it yet.
     fn booting(&mut self) -> &mut Booting {
         let mut booting = mem::take(&mut self.booting);
         booting.retain(|process, (handle, _)| !handle.has_ended() && self.lacks_image(*process));
@@ -62,12 +62,12 @@ impl Supervisor {
         &mut self.booting
     }
 
-    /// Has any not mapped it yet?
+    /// Whether any process has not mapped it yet.
     pub(in super::super) fn has_booting(&mut self) -> bool {
         !self.booting().is_empty()
     }
 
-    /// Has this one not mapped it yet?
+    /// Whether this process has not mapped it yet.
     pub(in super::super) fn is_booting(&mut self, process: Pid) -> bool {
         self.booting().contains_key(&process)
     }
@@ -77,14 +77,14 @@ impl Supervisor {
         self.booting.get(&process).map(|(_, timeline)| *timeline)
     }
 
-    /// Their threads.
+    /// The threads of the members.
     pub(in super::super) fn member_threads(&mut self) -> Vec<(Pid, Thread)> {
         let mut members = Vec::new();
         self.for_each_thread(|_, thread, state| members.push((thread, *state)));
         members
     }
 
-    /// Does something with each of those as soon as it is found.
+    /// Calls a function for each of those threads as soon as it is found.
     pub(in super::super) fn for_each_thread(
         &mut self,
         mut each: impl FnMut(&mut Self, Pid, &Thread),
@@ -104,12 +104,13 @@ impl Supervisor {
         });
     }
 
-    /// Has a process the image where programs of this timeline have it?
+    /// Whether a process has the image where programs of this timeline have it.
     pub(in super::super) fn has_image(&self, process: Pid) -> bool {
         self.mark(process) == Ok([mark::WORD])
     }
 
-    /// Has it nothing there? Of one whose memory is closed to this user nothing is known.
+    /// Whether a process has nothing there. If its memory is inaccessible to this user, that is
+    /// unknown.
     pub(in super::super) fn lacks_image(&self, process: Pid) -> bool {
         self.mark(process) == Err(Errno::EFAULT)
     }

@@ -1,16 +1,16 @@
-//! Programs that nothing traces between their calls: the filter notifies of these
+//! Programs that are not traced between their calls: the filter reports these calls
 //! (SECCOMP_RET_USER_NOTIF), so that debuggers can trace the programs.
 //!
-//! A thread that makes a call of the table is traced for a moment, sent to the image, and let go. One
-//! that starts a program is traced up to the first instruction of that, and prepared. A call may take
-//! as long as it likes: it keeps no other waiting.
+//! A thread that makes a call of the table is traced for a moment, sent to the image, and detached. One
+//! that starts a program is traced up to the program's first instruction, and the program is prepared.
+//! A call may take any time: it delays no other.
 //!
-//! - `answers`: what is done about the calls that it tells of.
+//! - `answers`: handles the calls that the filter reports.
 //! - `redirected`: sends threads to the image.
-//! - `listener`: the descriptor on which the filter tells of calls.
+//! - `listener`: the descriptor on which the filter reports calls.
 //! - `guardian`: ends the programs with their supervisor, or takes its place.
-//! - `news`: waits for all that is to be answered.
-//! - `members`: the programs, of whose making and end nobody tells.
+//! - `news`: waits for everything that must be answered.
+//! - `members`: the programs, whose creation and end are not reported.
 
 mod answers;
 mod guardian;
@@ -42,19 +42,20 @@ pub use listener::Asked;
 use listener::{Listener, filters_of};
 pub use members::Booting;
 
-/// What is known of programs that nothing traces between their calls.
+/// What is known of programs that are not traced between their calls.
 #[derive(Default)]
 pub struct Notified {
-    /// Tells that threads have stopped.
+    /// Reports that threads have stopped.
     stops: Option<SignalFd>,
-    /// Has it told so, and they have not been looked for since?
+    /// Whether it has reported stops that have not been collected yet.
     has_stops: bool,
-    /// One for each program that has joined, for as long as it or any that it has started lives.
+    /// One for each program that has joined, for as long as it or any program that it has started
+    /// lives.
     listeners: Vec<Rc<Listener>>,
-    /// Has any program set a filter?
+    /// Whether any program has set a filter.
     has_own_filters: bool,
     guardian: Option<Pid>,
-    /// Does the guardian not know of all listeners?
+    /// Whether the guardian does not know all listeners.
     is_guardian_behind: bool,
     /// The process that has not started its first program yet.
     enters: Option<Pid>,
@@ -62,22 +63,23 @@ pub struct Notified {
     first: Option<Pidfd>,
     /// The calls of threads that are about to stop in them, to be sent to the image.
     redirected: HashMap<Pid, Asked>,
-    /// The calls of threads that are about to start a program, and since when, until they are asked to
-    /// stop.
+    /// The calls of threads that are about to start a program, and since when, until the threads are
+    /// asked to stop.
     execs: HashMap<Pid, (Asked, Option<Instant>)>,
-    /// Threads that a debugger follows, and that are to look at the map again afterwards.
+    /// Threads that a debugger follows, and that must read the map again afterwards.
     debugged: HashSet<Pid>,
 }
 
 impl Notified {
-    /// To be called before any other thread is made, which would be told of stops instead.
+    /// Must be called before any other thread is created, which would receive the reports of stops
+    /// instead.
     pub fn prepare(&mut self) -> nix::Result<()> {
         self.stops = Some(news::news_of_stops()?);
         Ok(())
     }
 
-    /// The same, for a supervisor that listens to filters that are there already, each with what is known
-    /// of it.
+    /// Returns the state of a supervisor that listens to existing filters, each with what is known of
+    /// it.
     pub fn resumed(
         listeners: Vec<(OwnedFd, Option<u32>)>,
         has_own_filters: bool,
@@ -93,23 +95,23 @@ impl Notified {
         Ok(Self { listeners: listeners.collect(), has_own_filters, first, ..Self::default() })
     }
 
-    /// Listens to one more filter, of which the guardian does not know yet.
+    /// Listens to another filter, which the guardian does not know yet.
     fn add(&mut self, listener: Listener) {
         self.listeners.push(Rc::new(listener));
         self.is_guardian_behind = true;
     }
 
-    /// Has any program set a filter?
+    /// Whether any program has set a filter.
     pub fn has_own_filters(&self) -> bool {
         self.has_own_filters
     }
 
-    /// Is any thread about to start a program?
+    /// Whether any thread is about to start a program.
     pub fn has_execs(&self) -> bool {
         !self.execs.is_empty()
     }
 
-    /// Is any of them to be asked to stop, if it has not started one soon?
+    /// Whether any of them will be asked to stop if it does not start one soon.
     fn awaits_execs(&self) -> bool {
         self.execs.values().any(|(_, since)| since.is_some())
     }
@@ -133,15 +135,15 @@ impl Notified {
 }
 
 impl Supervisor {
-    /// Ends the programs with their supervisor from here on, or takes care of them, also those of new
-    /// listeners.
+    /// From here on, ends the programs with their supervisor or takes care of them, including those of
+    /// new listeners.
     pub(super) fn start_guardian(&mut self) {
         let is_needed = |it: &Notified| it.guardian.is_none() || it.is_guardian_behind;
         if !self.notified.as_ref().is_some_and(is_needed) {
             return;
         }
         self.write_state();
-        // Without one, the next program that is started tries again.
+        // Without a guardian, the next program start tries again.
         let Ok(guardian) = guardian::start(self) else { return };
         let Some(notified) = &mut self.notified else { return };
         notified.is_guardian_behind = false;
@@ -189,7 +191,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Are there threads under the filter of an OCI runtime?
+    /// Whether there are threads under the filter of an OCI runtime.
     pub(super) fn listens_to(&self, runtime: RuntimeId) -> bool {
         let mut listeners = self.notified.iter().flat_map(|notified| &notified.listeners);
         listeners.any(|listener| listener.runtime() == Some(runtime))
@@ -199,7 +201,7 @@ impl Supervisor {
     pub(super) fn keep(&mut self, thread: Tracee, reason: Lifelong) {
         let process = self.process_of(thread.0).unwrap_or(thread.0);
         let mut known = HashSet::new();
-        // Until no thread is there that was not there before: those that nobody traces yet make others.
+        // Repeated until no new thread appears: threads that are not traced yet create others.
         loop {
             let threads = proc::threads_of(process).into_iter().flatten();
             let new: Vec<_> = threads.filter(|thread| known.insert(*thread)).map(Tracee).collect();
@@ -229,7 +231,7 @@ impl Supervisor {
         self.start_guardian();
     }
 
-    /// Is it the first program of the timeline that a process has just started?
+    /// Whether this is the first program of the timeline that a process has just started.
     pub(super) fn enters_notified(&mut self, process: Pid) -> bool {
         let first = self
             .notified
@@ -238,28 +240,28 @@ impl Supervisor {
         first.is_some()
     }
 
-    /// The call by which this thread has started a program, if the filter has told of it.
+    /// The call by which this thread has started a program, if the filter has reported it.
     pub(super) fn take_exec(&mut self, thread: Pid) -> Option<Asked> {
         let execs = &mut self.notified.as_mut()?.execs;
         execs.remove(&thread).map(|(asked, _)| asked)
     }
 
-    /// Has a program that was started by this call in this timeline a filter of its own?
+    /// Whether a program that was started by this call in this timeline has a filter of its own.
     pub(super) fn has_own_filter(&self, asked: &Asked, program: Pid, timeline: Number) -> bool {
         let ours = self.timelines.get(timeline).filters;
         let has_any = self.notified.as_ref().is_some_and(|it| it.has_own_filters);
         has_any && asked.has_own_filter(program, ours)
     }
 
-    /// Follows a thread for a moment, unless somebody else does; tells whether it is followed.
+    /// Follows a thread for a moment, unless another process traces it; returns whether it is followed.
     pub(super) fn hold(&mut self, thread: Tracee) -> bool {
         self.hold_as(thread, false)
     }
 
-    /// The same; one that is not followed yet `ends` with the supervisor.
+    /// The same; a thread that is not followed yet `ends` with the supervisor.
     fn hold_as(&mut self, thread: Tracee, ends: bool) -> bool {
-        // It is followed still if its last call failed, and this one came before it was interrupted,
-        // or if one that is followed has just made it.
+        // It is already followed if its last call failed and this one came before the interruption, or
+        // if a followed thread has just created it.
         let is_held = match self.notified.is_some() {
             true => self.seize(thread, ends).is_ok(),
             false => self.threads.contains_key(&thread.0),
@@ -275,7 +277,7 @@ impl Supervisor {
         is_held
     }
 
-    /// A thread has ended, or its number is another's now.
+    /// Forgets a thread that has ended, or whose ID is reused.
     pub(super) fn forget_notified(&mut self, thread: Pid) {
         let Some(notified) = &mut self.notified else { return };
         notified.redirected.remove(&thread);
@@ -285,7 +287,7 @@ impl Supervisor {
         }
     }
 
-    /// A process has stopped for job control.
+    /// Handles a process that has stopped for job control.
     pub(super) fn halt_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
         self.redirect_notified(tracee)?;
         self.recheck_halted(tracee)?;
@@ -295,8 +297,7 @@ impl Supervisor {
         }
     }
 
-    /// Lets a stopped thread go on, with a signal if there is one; untraced, if nothing is left to be
-    /// done in it.
+    /// Resumes a stopped thread, with a signal if there is one; untraced, if no work is pending in it.
     pub(super) fn go_on(&mut self, tracee: Tracee, signal: Option<i32>) -> nix::Result<()> {
         if self.notified.is_none() || self.owes(tracee) {
             let Thread { kept, standing, tied, .. } = *self.thread(tracee);
@@ -308,12 +309,12 @@ impl Supervisor {
         tracee.release(signal)
     }
 
-    /// While clocks stand still, signals end waits, and all threads are followed.
+    /// Whether all threads are followed: while clocks are frozen, signals end waits.
     pub(super) fn follows_all(&self) -> bool {
         self.timekeeper().motion().freeze.is_some() && !self.is_private
     }
 
-    /// Is anything left to be done in a thread?
+    /// Whether work is pending in a thread.
     fn owes(&mut self, tracee: Tracee) -> bool {
         let follows_all = self.follows_all();
         if self.notified.as_ref().is_some_and(|it| it.redirected.contains_key(&tracee.0)) {
@@ -333,7 +334,7 @@ impl Supervisor {
         is_busy && self.process_of(tracee.0).is_some_and(|process| self.awaits(process))
     }
 
-    /// Will this user have no right to follow a program that has been prepared?
+    /// Whether this user will not be permitted to follow a program that has been prepared.
     pub(super) fn is_closed(&self, process: Pid) -> bool {
         self.notified.is_some() && !self.keeps_privileges && !proc::is_own(process)
     }

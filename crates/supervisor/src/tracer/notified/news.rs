@@ -1,5 +1,5 @@
-//! Waits for all that is to be answered: stops of threads, calls that filters tell of, and what is asked
-//! of the timeline.
+//! Waits for everything that must be answered: stops of threads, calls that filters report, and
+//! requests to the timeline.
 
 use std::mem;
 use std::os::fd::AsFd;
@@ -17,17 +17,17 @@ use super::super::{Supervisor, signals};
 use super::{Listener, Notified};
 use crate::proc;
 
-/// For how long the supervisor looks for a stop that it expects before it sleeps.
+/// How long the supervisor polls for an expected stop before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// After how long a thread is asked to stop that has not started its program: the call has failed, and
-/// of that nobody tells.
+/// How long after its call a thread that has not started its program is asked to stop: the call has
+/// failed, which is not reported.
 const EXEC_PATIENCE: Duration = Duration::from_millis(10);
 
-/// How soon it is looked again whether a debugger still follows a thread.
+/// The interval between checks whether a debugger still follows a thread.
 const DEBUGGER_PAUSE: Duration = Duration::from_millis(100);
 
-/// A filter, and what it tells.
+/// A filter, and what it reports.
 type Told = (Rc<Listener>, PollFlags);
 
 impl Supervisor {
@@ -52,7 +52,7 @@ impl Supervisor {
         }
         let is_empty = self.is_listened_to_by_nobody();
         if is_empty && self.lifetime.ephemeral {
-            // Of those that were let go, nobody tells; it ends with the last that was not.
+            // Those that were detached do not report; the timeline ends with the last one that was not.
             self.threads.retain(|thread, _| proc::is_followed(*thread));
         }
         match &self.control {
@@ -65,12 +65,12 @@ impl Supervisor {
         }
     }
 
-    /// Is there no program left of which a filter tells?
+    /// Whether no program is left whose calls a filter reports.
     pub(in super::super) fn is_listened_to_by_nobody(&self) -> bool {
         self.notified.as_ref().is_none_or(|notified| notified.listeners.is_empty())
     }
 
-    /// Answers what there is to answer, and waits if that is nothing.
+    /// Answers what is pending, and waits if nothing is.
     fn answer_news(&mut self) {
         let Some(notified) = &self.notified else { return };
         let longest = match notified {
@@ -93,7 +93,7 @@ impl Supervisor {
         self.answer_calls(&calls);
     }
 
-    /// A thread cannot be asked to look at the map again: if a debugger follows it, it is asked later.
+    /// Postpones asking a thread to read the map again, if a debugger follows it.
     pub(in super::super) fn postpone(&mut self, thread: Tracee) {
         if let Some(notified) = &mut self.notified
             && proc::tracer_of(thread.0).is_some()
@@ -102,7 +102,7 @@ impl Supervisor {
         }
     }
 
-    /// Asks those that no debugger follows any more.
+    /// Asks the threads that a debugger no longer follows.
     fn ask_debugged(&mut self) {
         let debugged = self.notified.as_mut().map(|notified| mem::take(&mut notified.debugged));
         for thread in debugged.into_iter().flatten() {
@@ -111,7 +111,7 @@ impl Supervisor {
     }
 
     /// Waits for a stop of any traced thread, but no longer than until `deadline`. Calls are answered
-    /// meanwhile, since threads may wait for each other.
+    /// in the meantime, since threads may wait for each other.
     pub(in super::super) fn await_stop(
         &mut self,
         deadline: Instant,
@@ -133,8 +133,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits until there is something to answer, for so long at most. Returns what the filters tell;
-    /// `None` if a signal was passed on, or something is asked of the timeline.
+    /// Waits until there is something to answer, for at most this long. Returns what the filters
+    /// report; `None` if a signal was passed on, or the timeline has a request.
     fn await_news(&mut self, longest: Option<Duration>) -> Option<Vec<Told>> {
         let (patience, answers_calls) = (self.patience(), self.answers_calls());
         let notified = self.notified.as_mut()?;
@@ -155,7 +155,7 @@ impl Supervisor {
         let told = told.iter().copied();
         let calls = listeners.cloned().zip(told).filter(|(_, told)| !told.is_empty()).collect();
         if !others[0].is_empty() {
-            // It tells that there are stops, not how many. Nothing depends on what it says.
+            // It reports that there are stops, not how many. Its contents are not used.
             let _ = stops.read_signal();
             notified.has_stops = true;
         }
@@ -166,13 +166,13 @@ impl Supervisor {
         Some(calls)
     }
 
-    /// Answers one call of each filter that tells of any.
+    /// Answers one call of each filter that reports any.
     fn answer_calls(&mut self, calls: &[Told]) {
         for (listener, told) in calls {
             if told.contains(PollFlags::POLLIN) {
                 listener.receive().into_iter().for_each(|asked| self.attend_to(asked));
             } else if let Some(notified) = &mut self.notified {
-                // Nobody has the filter any more.
+                // The filter is no longer in use.
                 notified.listeners.retain(|other| !Rc::ptr_eq(other, listener));
                 let runtime = listener.runtime().filter(|runtime| !self.listens_to(*runtime));
                 runtime.into_iter().for_each(|runtime| self.forget_runtime(runtime));
@@ -189,18 +189,18 @@ impl Supervisor {
         }
     }
 
-    /// Asks those threads to stop that have started no program in all the time they had for it.
+    /// Asks the threads to stop that have not started a program within the time allowed.
     fn stop_failed_execs(&mut self) {
         let Some(notified) = &mut self.notified else { return };
-        // What is known of the call stays: on a busy host the program may still be started.
+        // The record of the call stays: on a busy host the program may still be started.
         notified.execs.retain(|thread, (_, since)| {
             let is_over = since.take_if(|since| since.elapsed() >= EXEC_PATIENCE).is_some();
-            // If it is gone, it is told of that.
+            // If it is gone, that is reported.
             !is_over || Tracee(*thread).interrupt().is_ok()
         });
     }
 
-    /// For how long to look what comes next: threads that were interrupted stop within microseconds.
+    /// How long to poll for what comes next: threads that were interrupted stop within microseconds.
     fn patience(&self) -> Duration {
         let expects = |it: &Notified| !it.redirected.is_empty() || !it.execs.is_empty();
         match self.notified.as_ref().is_some_and(expects) || !self.jobs.is_empty() {
@@ -210,8 +210,7 @@ impl Supervisor {
     }
 }
 
-/// Waits until something has happened, for so long at most. It looks for a moment before
-/// it sleeps, if there is any `patience`.
+/// Waits until something has happened, for at most this long. Polls for `patience` before it sleeps.
 fn await_first(events: &mut [PollFd], patience: Duration, longest: PollTimeout) -> nix::Result<()> {
     let begin = Instant::now();
     while begin.elapsed() < patience {
@@ -224,9 +223,9 @@ fn await_first(events: &mut [PollFd], patience: Duration, longest: PollTimeout) 
     poll(events, longest).map(drop)
 }
 
-/// What can be read once a thread has stopped.
+/// A descriptor that is readable once a thread has stopped.
 pub(super) fn news_of_stops() -> nix::Result<SignalFd> {
-    // The caller may have left it ignored, and then the kernel does not send it.
+    // The caller may have left it ignored; the kernel then does not send it.
     let told = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is involved.
     unsafe { sigaction(Signal::SIGCHLD, &told) }?;

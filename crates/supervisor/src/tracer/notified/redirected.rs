@@ -1,4 +1,4 @@
-//! Sends threads to the image that have stopped in a call that the filter has told of.
+//! Sends threads to the image that have stopped in a call that the filter has reported.
 
 use eigentime_calls::{Call, Kind, Wait, Watch};
 use eigentime_vdso::{NO_HINT, symbols};
@@ -12,8 +12,8 @@ use crate::arch::{Registers, restart_result};
 use crate::plan::Lifelong;
 
 impl Supervisor {
-    /// The call in which a thread has stopped that is to be sent to the image, with its registers, if
-    /// it is still in it.
+    /// The call in which a thread has stopped that must be sent to the image, with its registers, if it
+    /// is still in it.
     fn take_redirected(&mut self, tracee: Tracee) -> nix::Result<Option<(Asked, Registers)>> {
         let redirected = self.notified.as_mut().map(|notified| &mut notified.redirected);
         let Some(asked) = redirected.and_then(|calls| calls.remove(&tracee.0)) else {
@@ -27,7 +27,7 @@ impl Supervisor {
         Ok(is_in_it.then_some((asked, registers)))
     }
 
-    /// Sends a thread that has stopped to the image, if it is in a call that the filter has told of.
+    /// Sends a stopped thread to the image, if it is in a call that the filter has reported.
     pub(in super::super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
         let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
         if is_exec(asked.nr) {
@@ -46,7 +46,7 @@ impl Supervisor {
         }
         let wait = call.wait().filter(|wait| has_time(tracee, &registers, **wait));
         if wait.is_none() && tracee.has_signal()? {
-            // It is about to be delivered, and comes first.
+            // The signal is about to be delivered, and comes first.
             if let Some(notified) = &mut self.notified {
                 notified.redirected.insert(tracee.0, asked);
             }
@@ -69,8 +69,8 @@ impl Supervisor {
         tracee.set_registers(registers)
     }
 
-    /// A signal is about to be delivered to a thread: if it is in a call that the filter has told of,
-    /// it begins with that, as far as that concerns the signal.
+    /// Prepares a thread for a signal that is about to be delivered: if it is in a call that the filter
+    /// has reported, the call begins, as far as the signal is concerned.
     pub(in super::super) fn begin_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
         let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
         let wait = Call::find(asked.nr).and_then(Call::wait);
@@ -81,8 +81,8 @@ impl Supervisor {
         tracee.set_registers(registers)
     }
 
-    /// Sends a thread to the image to wait. Programs that look for a signal before they wait rely on it
-    /// that one that comes before the wait has begun interrupts it, and nothing traces the thread until
+    /// Sends a thread to the image to wait. Programs that check for a signal before they wait rely on a
+    /// signal that comes before the wait has begun to interrupt it, and nothing traces the thread until
     /// it is there: the kernel does so.
     fn redirect_wait(&self, registers: &mut Registers, wait: &Wait) {
         let result = restart_result(wait.restart_early(&registers.args()));

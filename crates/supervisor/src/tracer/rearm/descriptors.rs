@@ -21,28 +21,28 @@ const SET_TICKS: libc::Ioctl = 0x4008_5400;
 /// `KCMP_FILE` (include/uapi/linux/kcmp.h).
 const SAME_FILE: i32 = 0;
 
-/// What the text of `/proc/PID/fdinfo/FD` tells of a timer.
+/// What `/proc/PID/fdinfo/FD` reports of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Was it set to an instant, not a span?
+    /// Whether it was set to an instant, not a span.
     pub absolute: bool,
-    /// The clock it was made on.
+    /// The clock it was created on.
     pub clock: ClockId,
-    /// How often it has gone off since it was last read.
+    /// How often it has expired since it was last read.
     pub ticks: u64,
-    /// How much host time is left until it goes off; zero if it is not set, and while it goes off.
+    /// The host time left until it expires; zero if it is not set, and while it expires.
     pub left: Nanos,
-    /// After how much host time it goes off again; zero if it does not.
+    /// The host time after which it expires again; zero if it does not.
     pub interval: Nanos,
 }
 
 impl Info {
-    /// What the kernel tells of a descriptor, if it is a timer.
+    /// The kernel's information on a descriptor, if it is a timer.
     pub fn read(process: impl Display, number: u32) -> Option<Self> {
         Self::parse(&proc::read_whole(process, &format!("fdinfo/{number}")).ok()?)
     }
 
-    /// Reads the text.
+    /// Parses the text.
     pub fn parse(text: &str) -> Option<Self> {
         let field =
             |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -60,8 +60,7 @@ impl Info {
         })
     }
 
-    /// The clock by which the kernel counts: spans of the wall clock are counted by the
-    /// monotonic one.
+    /// The clock on which the kernel counts: spans of the wall clock are counted on the monotonic one.
     pub fn line(&self) -> Option<Clock> {
         match self.clock.clock()? {
             clock if clock.is_wall() && !self.absolute => Some(Clock::Monotonic),
@@ -70,7 +69,7 @@ impl Info {
     }
 }
 
-/// The descriptors in a process of files whose names begin with `kind`.
+/// The descriptors of a process for files whose names begin with `kind`.
 pub fn numbers_of(process: Pid, kind: &'static str) -> impl Iterator<Item = u32> {
     let suits = move |number: &i32| {
         proc::descriptor_link(process, *number).is_some_and(|link| link.starts_with(kind))
@@ -85,7 +84,7 @@ const TIMER: &str = "anon_inode:[timerfd]";
 pub struct Descriptors(Vec<(OwnedFd, Number)>);
 
 impl Descriptors {
-    /// Those that these processes hold.
+    /// The timers that these processes hold.
     pub fn of(processes: impl IntoIterator<Item = (Pid, Number)>) -> Self {
         let mut found: Vec<(OwnedFd, Number)> = Vec::new();
         for (process, timeline) in processes {
@@ -100,7 +99,7 @@ impl Descriptors {
         Self(found)
     }
 
-    /// Arms them anew that a change concerns, in the order in which they are due.
+    /// Rearms the timers that a change concerns, in the order in which they are due.
     pub fn rearm(&self, change: &Rearm) {
         let now = host::read_at_once();
         let concerned = self.0.iter().filter(|(_, timeline)| *timeline == change.timeline);
@@ -119,7 +118,7 @@ impl Descriptors {
     }
 }
 
-/// What `read` tells promptly of a timer, by which clock the kernel counts, and when it goes off by that.
+/// The promptest result of `read`, the clock on which the kernel counts, and the expiry time on it.
 fn read_due(read: impl Fn() -> Option<Info>) -> Option<(Info, Clock, HostInstant)> {
     let mut promptest = None;
     for _ in 0..READINGS {
@@ -138,7 +137,7 @@ fn read_due(read: impl Fn() -> Option<Info>) -> Option<(Info, Clock, HostInstant
     promptest.map(|(_, due)| due)
 }
 
-/// The timers that a process holds by descriptors, which are armed.
+/// The armed timers that a process holds through descriptors.
 pub fn armed_descriptors(process: Pid) -> Vec<Armed> {
     let armed = |descriptor| {
         let (info, line, at) = read_due(|| Info::read(process, descriptor))?;
@@ -158,7 +157,7 @@ pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
         if let Ok(descriptor) = Tracee(process).borrow_descriptor(*descriptor)
             && let Some(info) = info_of(&descriptor)
         {
-            // CRIU arms one for an instant up to a second early, so that it may have gone off.
+            // CRIU arms a timer for an instant up to a second early, so that it may have expired.
             let info = Info { ticks: *ticks, ..info };
             // A timer that cannot be set keeps the instant that CRIU gave it.
             let _ = set(&descriptor, &info, *line, || Some(change.always(*line, *timer)));
@@ -169,7 +168,7 @@ pub fn restore_descriptors(process: Pid, timers: &[Armed], change: &Rearm) {
 /// A timer descriptor in a process.
 pub type Holder = (Pid, u32);
 
-/// The timers that these processes hold, but for those that nobody has read since they went off.
+/// The timers that these processes hold, except those that have expired and not been read since.
 pub fn running(processes: &HashSet<Pid>) -> Vec<(Holder, Info)> {
     let timers = |process: &Pid| {
         let process = *process;
@@ -180,8 +179,8 @@ pub fn running(processes: &HashSet<Pid>) -> Vec<(Holder, Info)> {
     all.filter(|(_, info)| info.left > Nanos::ZERO || info.ticks == 0).collect()
 }
 
-/// How often a timer is read or set again that goes off meanwhile. One that still does has so short an
-/// interval that one tick more or less says nothing.
+/// How often a timer is read or set again that expires in the meantime. If it still does, its interval
+/// is so short that one tick more or less is insignificant.
 const ATTEMPTS: usize = 16;
 
 fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::Result<()> {
@@ -189,8 +188,8 @@ fn rearm_one(timer: &OwnedFd, info: &Info, line: Clock, change: &Rearm) -> nix::
         return Ok(());
     };
     let rearm = |now: HostInstant| change.rearm(line, Pending { at: now.after(left), interval });
-    // It goes off between these. None goes off early, but a leap to the very instant of one that is
-    // parked does not miss it.
+    // It expires between these. No timer expires early, but a leap to the exact instant of a parked
+    // timer does not miss it.
     let is_parked = before.after(left) >= PARKED;
     let due = || rearm(before).filter(|next| is_parked && next.missed > 0);
     set(timer, &Info { ticks, ..*info }, line, || due().or_else(|| rearm(after)))
@@ -200,8 +199,8 @@ fn info_of(timer: &OwnedFd) -> Option<Info> {
     Info::read("self", timer.as_raw_fd() as u32)
 }
 
-/// What a timer that is set had left at some instant between two readings of its clock, and how often
-/// it had gone off then without having been read.
+/// How much time a timer that is set had left at some instant between two readings of its clock, and
+/// how often it had expired by then without being read.
 struct Reading {
     ticks: u64,
     before: HostInstant,
@@ -210,8 +209,8 @@ struct Reading {
     interval: Nanos,
 }
 
-/// Reads a timer; `None` if it is not set. The kernel tells in two ways what is left and how often it has
-/// gone off: that was so often at the time of the one if it was so before and after.
+/// Reads a timer; `None` if it is not set. The kernel reports the time left and the number of
+/// expirations separately: the number applies to the time left if it was the same before and after.
 fn read(timer: &OwnedFd, line: Clock) -> nix::Result<Option<Reading>> {
     // SAFETY: all-zero bytes are a valid itimerspec.
     let mut setting: libc::itimerspec = unsafe { std::mem::zeroed() };
@@ -219,7 +218,7 @@ fn read(timer: &OwnedFd, line: Clock) -> nix::Result<Option<Reading>> {
     for _ in 0..ATTEMPTS {
         let ticks = info_of(timer).map_or(0, |info| info.ticks);
         let before = host::read(line.id());
-        // One that has gone off, and is to go off again, goes on by this (fs/timerfd.c).
+        // This restarts a timer that has expired and will expire again (fs/timerfd.c).
         // SAFETY: the pointer is to an itimerspec of ours.
         let got = unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut setting) };
         Errno::result(got)?;
@@ -228,7 +227,7 @@ fn read(timer: &OwnedFd, line: Clock) -> nix::Result<Option<Reading>> {
             .map(|time| Timespec { sec: time.tv_sec, nsec: time.tv_nsec }.nanos());
         last = (left > Nanos::ZERO).then_some(Reading { ticks, before, after, left, interval });
         let is_settled = match left {
-            // Either it is not set, or it is just about to go off.
+            // Either it is not set, or it is just about to expire.
             Nanos::ZERO => interval == Nanos::ZERO,
             _ => info_of(timer).is_none_or(|info| info.ticks == ticks),
         };
@@ -239,7 +238,7 @@ fn read(timer: &OwnedFd, line: Clock) -> nix::Result<Option<Reading>> {
     Ok(last)
 }
 
-/// Sets a timer, which goes on telling how often it has gone off, to what `next` says at the time.
+/// Sets a timer to what `next` returns at the time; it keeps reporting how often it has expired.
 fn set(
     timer: &OwnedFd,
     info: &Info,
@@ -249,8 +248,8 @@ fn set(
     for _ in 0..ATTEMPTS {
         let Some(Rearmed { timer: next, missed, .. }) = next() else { break };
         set_time(timer, info, line, next)?;
-        // Setting it has forgotten how often it has gone off. Once more, and it goes off by
-        // itself; how often meanwhile, only we know.
+        // Setting the timer has reset its number of expirations. It expires once more by itself; how
+        // often it expired in the meantime is known only here.
         let passed = if next.interval == Nanos::ZERO { 0 } else { missed };
         let ticks = info.ticks.saturating_add(passed);
         if ticks == 0 {
@@ -259,7 +258,7 @@ fn set(
         // SAFETY: the pointer is to a word of ours.
         let told = unsafe { libc::ioctl(timer.as_raw_fd(), SET_TICKS, &raw const ticks) };
         Errno::result(told)?;
-        // If it has gone off since it was set, that may have been forgotten as well.
+        // If it has expired since it was set, that may have been lost as well.
         if host::read(line.id()) < next.at {
             break;
         }
@@ -325,7 +324,7 @@ mod tests {
         assert_eq!(Info::parse("pos:\t0\n"), None);
     }
 
-    /// What a timer that does not block tells, until `ticks` have come or a second has passed.
+    /// The ticks of a nonblocking timer, read until `ticks` have come or a second has passed.
     fn read_ticks(timer: &OwnedFd, ticks: u64) -> u64 {
         let end = host::read(Clock::Monotonic.id()).after(Nanos::from_secs(1));
         let mut told = 0;
@@ -358,7 +357,7 @@ mod tests {
             let first = Pending { at, interval: HOUR };
             set_time(&timer, &info, LINE, first).unwrap();
             rearm_one(&timer, &info, LINE, &change).unwrap();
-            // The instant that it was set for, and an hour later, to which time has leapt.
+            // The instant that it was set for, and an hour later, to which the clock has leapt.
             assert_eq!(read_ticks(&timer, 2), 2, "{ahead} ns ahead");
         }
     }

@@ -1,4 +1,4 @@
-//! POSIX timers, as `/proc/PID/timers` lists them.
+//! POSIX timers, as listed in `/proc/PID/timers`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,21 +11,22 @@ use super::super::tracee::Tracee;
 use super::super::wait_restart::is_pending;
 use crate::proc;
 
-/// How long a thread that was asked to stop may take until its signals are looked at.
+/// How long a thread that was asked to stop may take before its signals are inspected.
 const STOPPING: Duration = Duration::from_millis(10);
 
-/// A POSIX timer, as `/proc/PID/timers` tells of it.
+/// A POSIX timer, as listed in `/proc/PID/timers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PosixTimer {
     pub id: i32,
     pub clock: ClockId,
     signal: i32,
-    /// The thread that gets the signal; none if any of the process does.
+    /// The thread that receives the signal; none if any thread of the process may.
     thread: Option<Pid>,
 }
 
 impl PosixTimer {
-    /// Is its signal queued? All threads of the process have been asked to stop, and `visitor` has.
+    /// Whether its signal is queued. All threads of the process have been asked to stop, and `visitor`
+    /// has stopped.
     pub fn is_queued(&self, visitor: Tracee) -> bool {
         let taker = self.thread.map_or(visitor, Tracee);
         let deadline = Instant::now() + STOPPING;
@@ -48,13 +49,13 @@ pub fn posix_timers(process: Pid) -> Vec<PosixTimer> {
     parse_timers(&text)
 }
 
-/// Has a process POSIX timers?
+/// Whether a process has POSIX timers.
 pub fn has_posix_timers(process: Pid) -> bool {
     !posix_timers(process).is_empty()
 }
 
-/// The clock of a POSIX timer, `None` inside if there is no such timer; `None` if the
-/// process is closed to the user.
+/// The clock of a POSIX timer, `None` inside if there is no such timer; `None` if the process is
+/// inaccessible to the user.
 pub fn timer_clock(process: Pid, timer: i32) -> Option<Option<ClockId>> {
     let text = proc::read_whole(process, "timers").ok()?;
     let timers = parse_timers(&text);

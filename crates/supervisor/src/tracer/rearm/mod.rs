@@ -1,14 +1,14 @@
-//! Arms timers anew after a change of the map.
+//! Rearms timers after a change of the map.
 //!
-//! A timer runs in the kernel, on host time. What it is set to tells, with the map by
-//! which it was set, for which virtual instant that was; so nothing about timers has to
-//! be remembered but what the kernel does not tell, or not exactly.
+//! A timer runs in the kernel, on host time. Its setting, together with the map by which it was set,
+//! determines its virtual instant; so only what the kernel does not report, or not exactly, must be
+//! remembered about timers.
 //!
 //! - `descriptors`: timer descriptors, which the supervisor sets itself.
 //! - `timers`: what is known of all timers.
-//! - `posix`: POSIX and interval timers, which only their own process can set; `timer_calls` does that, and
-//!   `listed` tells which there are.
-//! - `sockets`: timeouts of sockets that were set while no time passed.
+//! - `posix`: POSIX and interval timers, which only their own process can set; `timer_calls` does that,
+//!   and `listed` lists them.
+//! - `sockets`: timeouts of sockets that were set while time was frozen.
 
 mod descriptors;
 mod listed;
@@ -34,41 +34,41 @@ pub use descriptors::{Descriptors, Holder, Info, armed_descriptors, restore_desc
 pub use listed::{has_posix_timers, timer_clock};
 pub use timers::{KnownTimers, TimerKey, Timers, has_timer};
 
-/// A change of the map after which timers are to be armed anew.
+/// A change of the map after which timers must be rearmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rearm {
     timeline: Number,
     before: Segment,
     after: Segment,
-    /// Was only the wall clock set?
+    /// Whether only the wall clock was set.
     wall_only: bool,
 }
 
 impl Rearm {
-    /// After any change.
+    /// Returns the rearming after any change.
     pub fn new(Changed { timeline, before, after }: Changed) -> Self {
         Self { timeline, before, after, wall_only: false }
     }
 
-    /// After the wall clock was set.
+    /// Returns the rearming after the wall clock was set.
     pub fn of_wall(change: Changed) -> Self {
         Self { wall_only: true, ..Self::new(change) }
     }
 
-    /// Did time stand still before, and passes again?
+    /// Whether time was frozen before and passes again.
     fn ends_standstill(&self) -> bool {
         self.before.rate.is_frozen() && !self.after.rate.is_frozen()
     }
 
-    /// Does the change concern timers on this clock?
+    /// Whether the change concerns timers on this clock.
     fn concerns(&self, clock: Clock) -> bool {
         clock.is_wall() || !self.wall_only
     }
 
-    /// What a timer on `clock` is to be set to; `None` if it stays as it is.
+    /// The new setting of a timer on `clock`; `None` if it stays as it is.
     fn rearm(&self, clock: Clock, timer: Pending) -> Option<Rearmed> {
-        // Where time stands still, a timer is set to where no other is: one that is there
-        // already, or no longer, was set by the new map.
+        // While time is frozen, a timer is parked where no other is: one that is already there, or no
+        // longer there, was set by the new map.
         let [stood, stands] = [self.before, self.after].map(|map| map.rate_of(clock).is_frozen());
         if stood != stands && (timer.at >= PARKED) == stands {
             return None;
@@ -77,23 +77,22 @@ impl Rearm {
         (next.missed > 0 || next.timer != timer).then_some(next)
     }
 
-    /// How far ahead the virtual instant is of a timer that is set to `at`, if the host's clocks show `now`.
-    /// What is due goes off in this order.
+    /// How far ahead the virtual instant of a timer set to `at` is, if the host's clocks show `now`.
+    /// Due timers expire in this order.
     fn ahead(&self, clock: Clock, at: HostInstant, now: [HostInstant; CLOCKS]) -> Nanos {
         let now = self.after.virtual_at(clock, now[clock as usize]);
         self.before.timer_due(clock, at).since(now)
     }
 
-    /// What a timer that is not armed yet is to be set to.
+    /// The setting of a timer that is not armed yet.
     fn always(&self, clock: Clock, timer: Pending) -> Rearmed {
         let now = self.after.virtual_at(clock, host::read(clock.id()));
         self.before.rearm(&self.after, clock, now, timer)
     }
 }
 
-/// The host's clocks as seen beside `timeline`, where a process goes from one to the
-/// other: the wall clocks are the host's; on the others, what is waited for is as far
-/// ahead on both.
+/// The host's clocks as seen beside `timeline`, when a process moves from one to the other: the wall
+/// clocks are the host's; on the others, what is waited for is as far ahead on both.
 pub fn at_host_rate(timeline: &Segment) -> Segment {
     let mut beside = Segment { rate: Rate::ONE, ..Segment::IDENTITY };
     for clock in Clock::ALL.into_iter().filter(|clock| !clock.is_wall()) {
@@ -103,18 +102,18 @@ pub fn at_host_rate(timeline: &Segment) -> Segment {
     beside
 }
 
-/// How long it may take to read when a timer goes off. What takes longer, on a busy host, is read again, so
-/// often at most: the timer would be late by that, and what is due be out of order.
+/// How long reading an expiry time may take. A slower reading, on a busy host, is repeated, at most
+/// this often: it would make the timer late by that much, and due timers expire out of order.
 const PROMPT: Nanos = Nanos(300_000);
 const READINGS: usize = 4;
 
 /// How far apart two readings of a timer can be that has not been set in between.
 const SAME: Nanos = Nanos(1_000_000);
 
-/// When a timer goes off that had `left`, in steps of `unit`, while its clock went from `before` to
-/// `now`; as it was set last, if it can be that setting still: otherwise every change would make it a
-/// little later, on a busy host by as long as the supervisor did not run in between. Of one that is due
-/// and has not gone off, the kernel tells one step, however late it is.
+/// When a timer expires that had `left`, in steps of `unit`, while its clock went from `before` to
+/// `now`. Returns the last setting, if that can still be in effect: otherwise every change would make
+/// the timer a little later, on a busy host by as long as the supervisor did not run in between. For a
+/// timer that is due and has not expired, the kernel reports one step, however late it is.
 fn expiry(
     before: HostInstant,
     now: HostInstant,
@@ -129,7 +128,7 @@ fn expiry(
         return last.at;
     }
     let since = at.since(last.at).0;
-    // It may have gone off meanwhile, so many times.
+    // It may have expired in the meantime, this many times.
     let periods = match interval.0 {
         0 => 0,
         every => (since + every / 2).div_euclid(every),
@@ -140,17 +139,17 @@ fn expiry(
     if can_be { same } else { at }
 }
 
-/// Timers of a process that are to be armed anew as soon as it runs.
+/// Timers of a process that must be rearmed as soon as it runs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Awaited {
     #[serde(with = "crate::proc::number")]
     pub process: Pid,
-    /// What they are to follow.
+    /// The change that they must follow.
     pub change: Rearm,
 }
 
 impl Supervisor {
-    /// Arms anew what the last changes concern.
+    /// Rearms the timers that the last changes concern.
     pub(super) fn rearm(&mut self) {
         for change in std::mem::take(&mut self.timers.changes) {
             if change.wall_only {
@@ -170,7 +169,7 @@ impl Supervisor {
         }
     }
 
-    /// The timer descriptors of the programs, which the supervisor arms anew itself.
+    /// The timer descriptors of the programs, which the supervisor rearms itself.
     pub(super) fn timer_descriptors(&mut self) -> Descriptors {
         match self.timers.descriptors_are_used {
             true => {
@@ -190,7 +189,7 @@ impl Supervisor {
         }
     }
 
-    /// Arms all timers of a process anew, whose thread `visitor` is stopped.
+    /// Rearms all timers of a process, whose thread `visitor` is stopped.
     pub(super) fn rearm_process(
         &mut self,
         visitor: Tracee,
@@ -203,7 +202,7 @@ impl Supervisor {
         self.rearm_timers(visitor, process, change)
     }
 
-    /// Are timers of this process to be armed anew, or being so?
+    /// Whether timers of this process must be rearmed, or are being rearmed.
     pub(super) fn awaits(&self, process: Pid) -> bool {
         self.jobs.concern(process) || self.timers.is_awaited(process)
     }
@@ -216,15 +215,15 @@ impl Supervisor {
         self.has_new_state = true;
         let awaited = processes.iter().map(|process| Awaited { process: *process, change });
         self.timers.awaited.extend(awaited);
-        // Of each thread it must be known which process it belongs to.
+        // The process of each thread must be known.
         self.processes();
         self.ask(|_, state| {
             !state.halted && state.process.is_some_and(|process| processes.contains(&process))
         });
     }
 
-    /// A thread stopped outside of any call of its own: it arms what timers of its process are to be
-    /// armed anew, and `then` goes on. Returns whether there are any.
+    /// Makes a thread that stopped outside any call of its own rearm the pending timers of its process;
+    /// `then` continues afterwards. Returns whether there are any.
     pub(super) fn rearm_awaited(
         &mut self,
         tracee: Tracee,
@@ -237,11 +236,11 @@ impl Supervisor {
         let first = self.timers.awaited.iter().position(|awaited| awaited.process == process);
         let Some(first) = first else { return Ok(false) };
         if self.lacks_image(process) {
-            // It is on its way into the image, by which its thread makes calls.
+            // It is on its way into the image, through which its thread makes calls.
             return tracee.resume_to_syscall(None).map(|()| true);
         }
         let visit = Visit::new(tracee, self.layout.call())?;
-        // From here on the process ends with the supervisor, and nobody arms them twice.
+        // From here on the process ends with the supervisor, and the timers are not armed twice.
         self.tie(tracee, true)?;
         let change = self.timers.awaited.remove(first).change;
         self.write_state();
@@ -283,7 +282,7 @@ mod tests {
         };
         assert_eq!(slowly(last(600_000_000, 0)), 600_000_000);
         assert_eq!(slowly(last(498_000_000, 0)), 1_000_040_500);
-        // It is due since half of its interval, and has not gone off.
+        // It has been due for half of its interval, and has not expired.
         assert_eq!(read(1, 1_000_000_000, last(500_000_000, 1_000_000_000)), 500_000_000);
         assert_eq!(read(1, 1_000_000_000, last(500_000_000, 0)), 1_000_040_001);
     }

@@ -1,5 +1,5 @@
-//! POSIX timers (`timer_create`) and the interval timer (`setitimer`, `alarm`): only
-//! their own process can set them, so one of its threads is made to.
+//! POSIX timers (`timer_create`) and the interval timer (`setitimer`, `alarm`): only their own process
+//! can set them, so one of its threads is made to.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,8 @@ use crate::host;
 use crate::moved::{Left, Restored};
 
 impl Supervisor {
-    /// Remembers what the kernel does not tell of a POSIX timer: whether it is set to an
-    /// instant of a wall clock.
+    /// Remembers what the kernel does not report of a POSIX timer: whether it is set to an instant of a
+    /// wall clock.
     pub(in super::super) fn remember_timer(
         &mut self,
         tracee: Tracee,
@@ -36,7 +36,7 @@ impl Supervisor {
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         let is_of_wall = absolute && clock.clock().is_some_and(Clock::is_wall);
         if self.timers.is_of_wall(key, is_of_wall) {
-            // Before it is set.
+            // Before the timer is set.
             self.write_state();
         }
         if let Some(line) = self.timers.line(key, clock) {
@@ -55,7 +55,7 @@ impl Supervisor {
         let Some(process) = self.process_of(tracee.0) else { return };
         let key = TimerKey { process, timer: INTERVAL };
         if self.timers.uses_interval(process) {
-            // Before it is set: the kernel does not tell that it has been.
+            // Before the timer is set: the kernel does not report that it has been.
             self.write_state();
         }
         self.note_setting(key);
@@ -66,8 +66,8 @@ impl Supervisor {
         self.remember_parked(key, Clock::Monotonic, false, setting);
     }
 
-    /// Remembers for when a timer is set while its clock stands still: what the kernel tells of it
-    /// later is some microseconds off. `setting` reads interval and value.
+    /// Remembers the setting of a timer whose clock is frozen: what the kernel reports later is some
+    /// microseconds off. `setting` reads interval and value.
     fn remember_parked(
         &mut self,
         key: TimerKey,
@@ -87,8 +87,8 @@ impl Supervisor {
         self.remember_setting(key, line, timer.filter(|timer| timer.at >= PARKED));
     }
 
-    /// A timer is about to be set by the map as it is now: if it has changed, and the
-    /// timers of the process are still to be armed anew, this one is not.
+    /// Notes that a timer is about to be set by the current map: if the timers of the process are still
+    /// to be rearmed after a change, this one is not.
     fn note_setting(&mut self, key: TimerKey) {
         if let Some(idle) = &mut self.idle {
             idle.timer_is_set(key.process);
@@ -103,8 +103,8 @@ impl Supervisor {
         self.timers.remember(key, line, setting);
     }
 
-    /// Makes a thread, which is stopped outside of any call, arm the timers of its process anew; the
-    /// process's other threads are stopped.
+    /// Makes a thread that is stopped outside any call rearm the timers of its process; the other
+    /// threads of the process are stopped.
     pub(in super::super) fn rearm_timers(
         &mut self,
         tracee: Tracee,
@@ -115,7 +115,7 @@ impl Supervisor {
         self.rearm_at_once(tracee, concerned)
     }
 
-    /// Makes a thread of a process that CRIU has restored arm those timers that CRIU was not to arm.
+    /// Makes a thread of a process that CRIU has restored arm the timers that CRIU was told not to arm.
     pub(in super::super) fn rearm_restored(
         &mut self,
         tracee: Tracee,
@@ -165,7 +165,7 @@ impl Supervisor {
         Concerned { process, change: *change, posix, interval }
     }
 
-    /// A thread has armed timers anew.
+    /// Remembers the timers that a thread has rearmed.
     pub(super) fn remember_rearmed(&mut self, tracee: Tracee, rearmed: Rearmed) -> nix::Result<()> {
         for (key, line, setting) in rearmed.settings {
             self.remember_setting(key, line, setting);
@@ -177,23 +177,24 @@ impl Supervisor {
     }
 }
 
-/// Timers of a process that a change concerns, with what they were set to last.
+/// Timers of a process that a change concerns, with their last settings.
 pub struct Concerned {
     process: Pid,
     change: Rearm,
     posix: Vec<(PosixTimer, Clock, Known)>,
-    /// If it is concerned.
+    /// Present if it is concerned.
     interval: Option<Known>,
 }
 
-/// What timers were set to, and whether the thread that did it made any call, or what prevented it.
+/// The new settings of timers, and whether the thread that set them made any call, or what prevented
+/// it.
 pub struct Rearmed {
     settings: Vec<(TimerKey, Clock, Option<Pending>)>,
     called: nix::Result<bool>,
 }
 
 impl Concerned {
-    /// Arms them anew, by a thread of the process.
+    /// Rearms them through a thread of the process.
     pub async fn rearm(self, visit: Visit) -> Rearmed {
         let (mut calls, mut settings) = (Calls::new(visit), Vec::new());
         let rearmed = self.rearm_by(&mut calls, &mut settings).await;
@@ -201,7 +202,7 @@ impl Concerned {
         Rearmed { settings, called: rearmed.and(ended) }
     }
 
-    /// The POSIX timers, those first that are due first.
+    /// The POSIX timers, in the order in which they are due.
     async fn in_order(&self, calls: &mut Calls) -> nix::Result<Vec<(PosixTimer, Clock, Known)>> {
         let mut timers = self.posix.clone();
         if timers.len() < 2 {

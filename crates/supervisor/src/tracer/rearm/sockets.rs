@@ -1,4 +1,4 @@
-//! Timeouts of sockets that were set while no time passed, and are parked beyond all others.
+//! Timeouts of sockets that were set while time was frozen, and are parked beyond all others.
 
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,7 +17,7 @@ use super::descriptors::numbers_of;
 
 const TIMEOUTS: [i32; 2] = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
 
-/// Sets the timeouts anew that are parked in these processes, if time passes again; returns the
+/// Resets the timeouts that are parked in these processes, if time passes again; returns the
 /// descriptors of their sockets.
 pub fn unpark(processes: &HashSet<Pid>, change: &Rearm) -> HashSet<(Pid, u32)> {
     if !change.ends_standstill() {
@@ -26,7 +26,7 @@ pub fn unpark(processes: &HashSet<Pid>, change: &Rearm) -> HashSet<(Pid, u32)> {
     let numbers = processes
         .iter()
         .flat_map(|process| numbers_of(*process, "socket:").map(|number| (*process, number)));
-    // All are found before one is set: a socket may have several descriptors.
+    // All are collected before any is set: a socket may have several descriptors.
     let parked: Vec<_> = numbers
         .filter_map(|(process, number)| {
             let socket = Tracee(process).borrow_descriptor(number).ok()?;
@@ -37,7 +37,7 @@ pub fn unpark(processes: &HashSet<Pid>, change: &Rearm) -> HashSet<(Pid, u32)> {
     for (_, _, socket) in &parked {
         for option in TIMEOUTS {
             if let Some(span) = self::parked(socket, option) {
-                // One that cannot be set stays as it is.
+                // A timeout that cannot be set stays as it is.
                 let _ =
                     set(socket, option, change.after.rate.host_span(span).unwrap_or(Nanos::MAX));
             }
@@ -60,7 +60,7 @@ fn parked(socket: &OwnedFd, option: i32) -> Option<Nanos> {
     is_parked.then(|| Timespec { sec, nsec: time.tv_usec * 1_000 }.nanos())
 }
 
-/// Sets a socket's timeout, rounded up, so that it is neither early nor forever.
+/// Sets a socket's timeout, rounded up, so that it is neither early nor infinite.
 fn set(socket: &OwnedFd, option: i32, span: Nanos) -> nix::Result<()> {
     let Timespec { sec, nsec } = Timespec::from_nanos(span.plus(Nanos(999)));
     let time = libc::timeval { tv_sec: sec, tv_usec: nsec / 1_000 };
@@ -71,7 +71,7 @@ fn set(socket: &OwnedFd, option: i32, span: Nanos) -> nix::Result<()> {
 }
 
 impl Supervisor {
-    /// The same; calls that wait on these sockets are made again, by the new timeouts.
+    /// Unparks timeouts, and restarts the calls that wait on these sockets with the new timeouts.
     pub(super) fn unpark_sockets(&mut self, processes: &HashSet<Pid>, change: &Rearm) {
         let sockets = unpark(processes, change);
         if sockets.is_empty() {
@@ -86,7 +86,7 @@ impl Supervisor {
     }
 }
 
-/// The descriptor on which a thread waits in a call that is made as it is, if it may be a socket's.
+/// The descriptor on which a thread waits in an untranslated call, if it may be a socket.
 fn waits_on(thread: Pid) -> Option<u32> {
     let blocked = Blocked::of(thread)?;
     let call = Call::find(blocked.nr)?;

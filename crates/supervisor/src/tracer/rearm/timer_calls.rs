@@ -1,4 +1,4 @@
-//! Reads and sets timers by calls that a stopped thread of their process is made to make.
+//! Reads and sets timers through calls that a stopped thread of their process is made to make.
 
 use eigentime_calls::{ITIMER_REAL, TIMER_ABSTIME};
 use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Pending, Rearmed as Next, Timespec};
@@ -10,31 +10,31 @@ use super::listed::PosixTimer;
 use super::{PROMPT, READINGS, Rearm, expiry};
 use crate::host;
 
-/// From here on an interval is none, but leads to where a timer is parked.
+/// An interval from here on is not a real one, but leads to where a timer is parked.
 const PARKING: Nanos = Nanos(1 << 61);
 
-/// How much later than it does a timer may seem to go off, since it was read on a busy host.
+/// How late a timer may seem to expire because it was read on a busy host.
 const LATE_READING: Nanos = Nanos(20_000_000);
 
-/// The unit of what an interval timer is set to.
+/// The unit of an interval timer's setting.
 pub const MICRO: Nanos = Nanos(1_000);
 
-/// How far below the stack pointer the settings are put: beyond the red zone, and the
-/// call has no use for the stack. A timer is asked before it is set: where the stack does not reach
-/// as far, it grows when the kernel writes the answer.
+/// How far below the stack pointer the settings are placed: beyond the red zone, and the call does not
+/// use the stack. A timer is read before it is set: if the stack does not reach that far, it grows when
+/// the kernel writes the answer.
 const DEPTH: u64 = 128 + 64;
 
 /// What is known of a timer.
 #[derive(Clone, Copy)]
 pub struct Known {
-    /// What it was set to last.
+    /// Its last setting.
     pub last: Option<Pending>,
-    /// What was read of it before the process was restored, which the kernel does not tell.
+    /// A reading from before the process was restored, which the kernel does not report.
     pub read: Option<Reading>,
 }
 
 impl Known {
-    /// What it is to be set to; `None` if it stays as it is.
+    /// Its new setting; `None` if it stays as it is.
     fn next(&self, change: &Rearm, line: Clock, pending: Pending) -> Option<Next> {
         match self.read {
             Some(_) => Some(change.always(line, pending)),
@@ -43,7 +43,7 @@ impl Known {
     }
 }
 
-/// What the kernel has told of a timer, between these instants of its clock.
+/// The kernel's report of a timer, between these instants of its clock.
 #[derive(Clone, Copy)]
 pub struct Reading {
     pub begin: HostInstant,
@@ -58,19 +58,19 @@ impl Reading {
     }
 }
 
-/// Calls on timers that a stopped thread is made to make.
+/// Timer calls that a stopped thread is made to make.
 pub struct Calls {
     pub visit: Visit,
-    /// Where settings are put, and behind it what they replace.
+    /// Where settings are placed, followed by what they replace.
     at: u64,
-    /// Was the signal of the interval timer pending when that was asked last?
+    /// Whether the signal of the interval timer was pending at the last reading.
     is_queued: bool,
 }
 
 /// An `itimerspec` or `itimerval`: interval, then value.
 type Words = [u64; 4];
 
-/// Reads such a setting, whose smaller parts are of this unit.
+/// Reads such a setting, whose sub-second parts have this unit.
 pub fn read_times(tracee: Tracee, from: u64, unit: Nanos) -> Option<[Nanos; 2]> {
     let words: Words = tracee.read_words(from).ok()?;
     let [interval, interval_part, value, value_part] = words.map(|word| word as i64);
@@ -84,7 +84,7 @@ impl Calls {
         Self { visit, at, is_queued: false }
     }
 
-    /// Makes a call, and tells whether there still is such a timer.
+    /// Makes a call, and returns whether the timer still exists.
     async fn call(&mut self, nr: i64, [a, b, c]: [u64; 3]) -> nix::Result<bool> {
         match self.visit.call(nr, [a, b, c, 0, 0, 0]).await {
             Ok(_) => Ok(true),
@@ -97,7 +97,7 @@ impl Calls {
         self.visit.tracee.write_words(self.at, &words)
     }
 
-    /// What a call tells promptly of a timer whose clock is kept by `line`; `None` if it is deleted.
+    /// The promptest reading of a timer that is kept on the clock `line`; `None` if it is deleted.
     async fn read(
         &mut self,
         nr: i64,
@@ -137,8 +137,8 @@ impl Calls {
         Ok(Some(Reading { begin, end, interval, left }))
     }
 
-    /// When a timer goes off of which that call tells, if nothing else is known of it; `None` if it is
-    /// not armed, or deleted.
+    /// When a timer read by that call expires, unless more is known of it; `None` if it is not armed,
+    /// or deleted.
     async fn pending(
         &mut self,
         nr: i64,
@@ -170,7 +170,7 @@ impl Calls {
         Ok((left != Nanos::ZERO).then_some(Pending { at, interval }))
     }
 
-    /// When a POSIX timer goes off; `None` if it is not armed, or deleted.
+    /// When a POSIX timer expires; `None` if it is not armed, or deleted.
     pub async fn pending_posix(
         &mut self,
         timer: PosixTimer,
@@ -180,7 +180,7 @@ impl Calls {
         self.pending(libc::SYS_timer_gettime, timer.id as u64, Nanos(1), line, known).await
     }
 
-    /// Arms a POSIX timer anew; returns what it was set to.
+    /// Rearms a POSIX timer; returns its setting.
     pub async fn rearm_posix(
         &mut self,
         timer: PosixTimer,
@@ -196,16 +196,16 @@ impl Calls {
             return Ok(pending);
         };
         let every = next.timer.interval;
-        // A signal that CRIU has queued stays there.
+        // A signal that CRIU has queued stays queued.
         let may_be_queued = every != Nanos::ZERO && known.read.is_none();
         let is_queued = may_be_queued && timer.is_queued(self.visit.tracee);
         let now = host::read(line.id());
-        // Linux 6.13 and later drop a queued signal when its timer is set: it goes off once more. If it
-        // has gone off only since it was asked, that is among those missed.
+        // Linux 6.13 and later drop a queued signal when its timer is set: the timer expires once more.
+        // If it has expired only since it was read, that is among those missed.
         let passed = next.missed + u64::from(is_queued && pending.at > now);
         let passes = passed > 0 && every != Nanos::ZERO;
         if passes && change.after.rate_of(line).is_frozen() {
-            // It goes off at once, and then stands parked.
+            // It expires at once and is then parked.
             let parking = next.timer.at.since(now);
             self.set_posix(id, 0, Pending { at: HostInstant(Nanos(1)), interval: parking }).await?;
             return Ok(Some(next.timer));
@@ -214,20 +214,20 @@ impl Calls {
         if passes {
             setting.at = setting.at.min(now);
         }
-        // As an instant, of which the kernel keeps the phase; but not where it would
-        // follow the host's wall clock.
+        // As an instant, whose phase the kernel keeps; but not where it would follow the host's wall
+        // clock.
         if timer.clock.clock() == Some(line) {
             self.set_posix(id, TIMER_ABSTIME, setting).await?;
         } else {
             let at = HostInstant(setting.at.since(now));
             self.set_posix(id, 0, Pending { at, ..setting }).await?;
         }
-        // One that goes off at once, and never again, is set to nothing then.
+        // A timer that expires at once, and never again, has no setting then.
         Ok((next.missed == 0 || every != Nanos::ZERO).then_some(setting))
     }
 
     async fn set_posix(&mut self, timer: u64, flags: u32, setting: Pending) -> nix::Result<()> {
-        // Not to zero, which would disarm it.
+        // Not zero, which would disarm it.
         let value = setting.at.0.max(Nanos(1));
         let [interval, value] = [setting.interval, value].map(Timespec::from_nanos);
         let words = [interval.sec, interval.nsec, value.sec, value.nsec];
@@ -235,7 +235,7 @@ impl Calls {
         self.call(libc::SYS_timer_settime, [timer, flags.into(), self.at]).await.map(drop)
     }
 
-    /// Arms the interval timer anew; returns what it was set to.
+    /// Rearms the interval timer; returns its setting.
     pub async fn rearm_interval(
         &mut self,
         change: &Rearm,
@@ -251,7 +251,7 @@ impl Calls {
             return Ok(None);
         }
         if next.missed > 0 {
-            // It goes off at once, and then as if it had gone off when it should have.
+            // It expires at once, and then as if it had expired when it should have.
             self.set_interval(Pending { at: HostInstant(Nanos::ZERO), interval: Nanos::ZERO })
                 .await?;
             let is_armed = |it: Reading| it.left != Nanos::ZERO;
@@ -262,8 +262,8 @@ impl Calls {
         if !self.set_interval(next.timer).await? || !was_armed {
             return Ok(Some(next.timer));
         }
-        // It has gone off since it was asked, on a host that is busy. Its signal is pending, and
-        // another would be lost in that.
+        // It has expired since it was read, on a busy host. Its signal is pending, and would absorb
+        // another.
         if interval == Nanos::ZERO {
             self.replace_interval([0; 4]).await?;
             return Ok(None);
@@ -273,7 +273,7 @@ impl Calls {
         Ok(Some(setting))
     }
 
-    /// Arms the interval timer; tells whether it was not armed, or its signal is pending.
+    /// Arms the interval timer; returns whether it was not armed, or its signal is pending.
     async fn set_interval(&mut self, timer: Pending) -> nix::Result<bool> {
         let value = timer.at.since(host::read(ClockId::MONOTONIC));
         // Rounded up to whole microseconds, and never to zero, which would disarm it.

@@ -17,17 +17,17 @@ pub struct TimerKey {
     pub timer: i32,
 }
 
-/// POSIX timers that are armed for an instant of a wall clock. Nobody tells when a program deletes
-/// one, so those that are no more are left out whenever there are twice as many as there were then.
+/// POSIX timers that are armed for an instant of a wall clock. Deletions are not reported, so deleted
+/// timers are removed whenever the number has doubled since the last time.
 #[derive(Debug)]
 struct WallTimers {
     keys: HashSet<TimerKey>,
-    /// At how many it is looked which are left.
+    /// The number at which deleted timers are removed.
     most: usize,
 }
 
 impl WallTimers {
-    /// So many are kept without a look.
+    /// The number kept without a check.
     const FEW: usize = 64;
 
     fn insert(&mut self, key: TimerKey, is_left: impl Fn(TimerKey) -> bool) {
@@ -57,10 +57,10 @@ impl Default for WallTimers {
     }
 }
 
-/// What stands for the interval timer, which has no number.
+/// Stands for the interval timer, which has no number.
 pub const INTERVAL: i32 = -1;
 
-/// Is there still such a timer, as far as one can see?
+/// Whether such a timer still exists, as far as can be seen.
 pub fn has_timer(key: TimerKey) -> bool {
     let clock = timer_clock(key.process, key.timer);
     key.timer == INTERVAL || clock.is_none_or(|clock| clock.is_some())
@@ -75,31 +75,31 @@ pub struct Timers {
     interval: HashSet<Pid>,
     /// POSIX timers that are armed for an instant of a wall clock.
     wall: WallTimers,
-    /// What timers were set to when they were armed anew.
+    /// The settings of timers when they were rearmed.
     settings: HashMap<TimerKey, (Clock, Pending)>,
     /// Timers that were set after the change for which their process is awaited.
     set_since: HashSet<TimerKey>,
-    /// Has any program set a timer descriptor?
+    /// Whether any program has set a timer descriptor.
     pub descriptors_are_used: bool,
-    /// Changes for which timers are still to be armed anew.
+    /// Changes for which timers must still be rearmed.
     pub changes: Vec<Rearm>,
-    /// Processes whose timers are armed anew as soon as a thread of theirs stops.
+    /// Processes whose timers are rearmed as soon as one of their threads stops.
     pub awaited: Vec<Awaited>,
 }
 
-/// What another supervisor has to know of them.
+/// What another supervisor must know of them.
 #[derive(Serialize, Deserialize)]
 pub struct KnownTimers {
     interval_timers: Vec<i32>,
     wall_timers: Vec<TimerKey>,
     settings: Vec<(TimerKey, Clock, Pending)>,
-    /// Changes that timers are still to follow: all, and those of some processes.
+    /// Changes that timers must still follow: all timers, then those of some processes.
     pub rearms: Vec<Rearm>,
     awaited: Vec<Awaited>,
 }
 
 impl KnownTimers {
-    /// The same, of processes that have other numbers now.
+    /// Renumbers processes that have other IDs now.
     pub fn renumber(&mut self, now: impl Fn(i32) -> i32) {
         let settings = self.settings.iter_mut().map(|(key, ..)| &mut key.process);
         let wall = self.wall_timers.iter_mut().map(|key| &mut key.process);
@@ -112,7 +112,7 @@ impl KnownTimers {
 }
 
 impl Timers {
-    /// What another supervisor has to know.
+    /// What another supervisor must know.
     pub fn known(&self) -> KnownTimers {
         let settings = self.settings.iter().map(|(key, (clock, at))| (*key, *clock, *at));
         KnownTimers {
@@ -124,7 +124,7 @@ impl Timers {
         }
     }
 
-    /// Takes in what another has known.
+    /// Takes in what another supervisor knew.
     pub fn take_in(&mut self, known: KnownTimers) {
         let settings = known.settings.into_iter();
         self.settings = settings.map(|(key, clock, at)| (key, (clock, at))).collect();
@@ -134,33 +134,34 @@ impl Timers {
         self.awaited = known.awaited;
     }
 
-    /// These processes have POSIX timers.
+    /// Notes that these processes have POSIX timers.
     pub fn have_posix(&mut self, processes: impl IntoIterator<Item = Pid>) {
         self.posix.extend(processes);
     }
 
-    /// A process may have timers of all kinds.
+    /// Notes that a process may have timers of all kinds.
     pub fn may_have_all(&mut self, process: Pid) {
         self.posix.insert(process);
         self.interval.insert(process);
     }
 
-    /// A process uses its interval timer; tells whether that is new.
+    /// Notes that a process uses its interval timer; returns whether that is new.
     pub fn uses_interval(&mut self, process: Pid) -> bool {
         self.interval.insert(process)
     }
 
-    /// Has a process used its interval timer?
+    /// Whether a process has used its interval timer.
     pub fn has_interval(&self, process: Pid) -> bool {
         self.interval.contains(&process)
     }
 
-    /// The processes that have timers which only they can set.
+    /// The processes with timers that only they can set.
     pub fn processes(&self) -> HashSet<Pid> {
         self.posix.union(&self.interval).copied().collect()
     }
 
-    /// Notes whether a POSIX timer is armed for an instant of a wall clock; tells whether that is new.
+    /// Notes whether a POSIX timer is armed for an instant of a wall clock; returns whether that is
+    /// new.
     pub fn is_of_wall(&mut self, key: TimerKey, is_of_wall: bool) -> bool {
         if is_of_wall == self.wall.contains(key) {
             return false;
@@ -172,8 +173,8 @@ impl Timers {
         true
     }
 
-    /// The clock on which the kernel keeps a POSIX timer: spans of a wall clock are
-    /// counted by the monotonic one.
+    /// The clock on which the kernel keeps a POSIX timer: spans of a wall clock are counted on the
+    /// monotonic one.
     pub fn line(&self, key: TimerKey, clock: ClockId) -> Option<Clock> {
         match clock.clock()? {
             clock if clock.is_wall() && !self.wall.contains(key) => Some(Clock::Monotonic),
@@ -181,7 +182,7 @@ impl Timers {
         }
     }
 
-    /// Does a process have timers that a change concerns?
+    /// Whether a process has timers that a change concerns.
     pub fn has_any(&self, process: Pid, change: &Rearm) -> bool {
         if change.wall_only {
             return self.wall.has_any_of(process);
@@ -189,17 +190,17 @@ impl Timers {
         self.interval.contains(&process) || self.posix.contains(&process)
     }
 
-    /// What timers were set to when they were armed anew.
+    /// The settings of timers when they were rearmed.
     pub fn settings(&self) -> impl Iterator<Item = (TimerKey, Clock, Pending)> {
         self.settings.iter().map(|(key, (clock, timer))| (*key, *clock, *timer))
     }
 
-    /// What a timer was set to then.
+    /// The setting of a timer when it was rearmed.
     pub fn setting(&self, key: TimerKey) -> Option<Pending> {
         self.settings.get(&key).map(|(_, timer)| *timer)
     }
 
-    /// Remembers what a timer was set to, or that it was not.
+    /// Remembers the setting of a timer, or that it has none.
     pub fn remember(&mut self, key: TimerKey, line: Clock, setting: Option<Pending>) {
         match setting {
             Some(setting) => self.settings.insert(key, (line, setting)),
@@ -207,28 +208,28 @@ impl Timers {
         };
     }
 
-    /// Of the POSIX timers of a process, only these are left.
+    /// Forgets the settings of a process's POSIX timers, except those that are left.
     pub fn retain_settings(&mut self, process: Pid, is_left: impl Fn(i32) -> bool) {
         self.settings
             .retain(|key, _| key.process != process || key.timer == INTERVAL || is_left(key.timer));
     }
 
-    /// Is a thread of this process to arm its timers anew?
+    /// Whether a thread of this process must rearm its timers.
     pub fn is_awaited(&self, process: Pid) -> bool {
         self.awaited.iter().any(|awaited| awaited.process == process)
     }
 
-    /// A timer was set after the change for which its process is awaited.
+    /// Notes that a timer was set after the change for which its process is awaited.
     pub fn is_set_since(&mut self, key: TimerKey) {
         self.set_since.insert(key);
     }
 
-    /// Was it?
+    /// Whether it was set after that change.
     pub fn was_set_since(&self, key: TimerKey) -> bool {
         self.set_since.contains(&key)
     }
 
-    /// A process is awaited no more.
+    /// Notes that a process is no longer awaited.
     pub fn forget_set_since(&mut self, process: Pid) {
         self.set_since.retain(|key| key.process != process);
     }
@@ -258,7 +259,7 @@ mod tests {
     fn timers_that_were_deleted_are_forgotten() {
         let mut timers = WallTimers::default();
         let key = |timer| TimerKey { process: Pid::from_raw(7), timer };
-        // Three stay, all others are deleted before the next is set.
+        // Three stay; all others are deleted before the next is set.
         for timer in 0..10_000 {
             timers.insert(key(timer), |other| other.timer < 3 || other.timer == timer);
             assert!(timers.keys.len() <= WallTimers::FEW);

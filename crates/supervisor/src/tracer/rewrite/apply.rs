@@ -1,4 +1,4 @@
-//! Rewrites a site in a process, and undoes it.
+//! Rewrites a site in a process, and undoes that.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -29,14 +29,14 @@ const EACH: Duration = Duration::from_micros(200);
 /// How long it may take until each of them is known to wait or to compute.
 const COMES_TO_REST: Duration = Duration::from_millis(10);
 
-/// For how long a thread runs without a rest that computes. To copy all that a pipe holds takes some
-/// ten microseconds; the kernel counts at each tick.
+/// How long a thread must run without rest to count as computing. Copying all that a pipe holds takes
+/// some ten microseconds; the kernel counts at each tick.
 const COMPUTES: Duration = Duration::from_micros(200);
 
 impl Supervisor {
-    /// A thread was stopped at a call that the image can carry out by itself: if its site stops
-    /// often, it is rewritten. The thread is in that stop, or in one after it, with these registers, and
-    /// stays in one from which it can go on elsewhere.
+    /// Rewrites the site of a call that the image can carry out by itself, if it stops often. The
+    /// thread was stopped at the call; it is in that stop, or in a later one, with these registers, and
+    /// stays in a stop from which it can resume elsewhere.
     pub(in crate::tracer) fn consider(
         &mut self,
         tracee: Tracee,
@@ -56,7 +56,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Rewrites a site that has stopped so often, or says why not.
+    /// Rewrites a site that has stopped this often, or returns why not.
     fn rewrite(
         &mut self,
         tracee: Tracee,
@@ -97,7 +97,7 @@ impl Supervisor {
         written
     }
 
-    /// A site of a stopped thread's program has been rewritten.
+    /// Records that a site of a stopped thread's program has been rewritten.
     fn remember(
         &mut self,
         tracee: Tracee,
@@ -112,19 +112,19 @@ impl Supervisor {
         program.sites.insert(site, Site::Rewritten(patch.changes));
         self.rewrites.has_stubs = true;
         self.introduce(tracee, program)?;
-        // Before it goes on.
+        // Before the thread resumes.
         self.write_state();
         Ok(())
     }
 
-    /// Has another process the same memory, as one that was made by vfork?
+    /// Whether another process has the same memory, like one created by vfork.
     fn is_memory_shared(&self, process: Pid, number: u64) -> bool {
         let relatives = proc::parent_of(process).into_iter().chain(proc::children_of(process));
         let mut of_this_code = relatives.filter(|other| self.number_of(*other) == Some(number));
         of_this_code.any(|other| have_same_memory(process, other))
     }
 
-    /// What has to be written for a site, with all pages that have stubs then, and the new ones.
+    /// What must be written for a site, with all pages that have stubs then, and the new ones.
     fn plan(
         &self,
         tracee: Tracee,
@@ -161,8 +161,8 @@ impl Supervisor {
         Ok((patch, pages, new))
     }
 
-    /// Makes all sites of a process, whose threads are stopped, what they were. The stubs stay: a
-    /// handler of a signal may return to one.
+    /// Restores all sites of a process, whose threads are stopped. The stubs stay: a signal handler may
+    /// return to one.
     pub(in crate::tracer) fn undo_rewriting(&mut self, visitor: Tracee) -> nix::Result<()> {
         let number = visitor.peek(self.number_at())?;
         let Some(mut program) = self.rewrites.programs.get(&number).cloned() else { return Ok(()) };
@@ -170,7 +170,7 @@ impl Supervisor {
             let Site::Rewritten(changes) = site else { continue };
             for Change { at, before, after } in changes.iter().rev() {
                 let mut now = vec![0; after.len()];
-                // What has been unmapped since is nobody's any more.
+                // Memory that has been unmapped since no longer matters.
                 if visitor.read(*at, &mut now).is_ok() && now == *after {
                     visitor.poke_bytes(*at, before)?;
                 }
@@ -182,9 +182,9 @@ impl Supervisor {
 }
 
 impl Program {
-    /// Would it change what other sites' jumps are made of?
+    /// Whether it would change bytes that the jumps of other sites consist of.
     fn uses_any(&self, patch: &Patch) -> bool {
-        // A jump may be made of what stands behind it already.
+        // A jump may consist partly of bytes that were already there.
         let concerned = |it: &Change| it.at..it.at + (it.after.len() as u64).max(JUMP_LENGTH);
         let used: Vec<Range<u64>> = self
             .sites
@@ -203,15 +203,15 @@ impl Program {
     }
 }
 
-/// Can all threads of the process be stopped without a trace? Not in a call that would end with a part
-/// of its work done. Of a thread that runs the kernel does not say what call it is in, so it is watched
-/// until it comes to rest, or has run for so long that it computes. Where more of them run than can be
-/// told apart in time, those of a site that has stopped very often are taken to compute.
+/// Whether all threads of the process can be stopped without a trace. Not in a call that would end with
+/// part of its work done. The kernel does not report the call of a running thread, so it is watched
+/// until it comes to rest, or has run for so long that it computes. If more threads run than can be
+/// classified in time, those of a site that has stopped very often are assumed to compute.
 fn can_be_stopped(process: Pid, stops: u32) -> bool {
     let deadline = Instant::now() + COMES_TO_REST;
     let run_time = |thread| proc::read(thread, "schedstat").map(|told| proc::run_time(&told));
     let threads = proc::threads_of(process).into_iter().flatten();
-    // A kernel that does not tell how long threads have run tells what they wait in all the same.
+    // A kernel that does not report how long threads have run still reports what they wait in.
     let began: Vec<_> = threads.map(|it| (it, run_time(it).unwrap_or_default())).collect();
     began.into_iter().all(|(thread, before)| {
         loop {
@@ -229,7 +229,7 @@ fn can_be_stopped(process: Pid, stops: u32) -> bool {
     })
 }
 
-/// Writes it all, by a thread whose call was stopped with these registers; its other threads are
+/// Writes the patch through a thread whose call was stopped with these registers; its other threads are
 /// stopped, unless the change is atomic.
 fn write(
     tracee: Tracee,
@@ -277,7 +277,7 @@ async fn make_pages(
     let mut detour = Detour::new(tracee);
     let is_beside_call = tracee.is_beside_call();
     if is_beside_call {
-        // The call that was stopped is not made.
+        // The stopped call is not made.
         let mut skipped = *registers;
         skipped.skip(0);
         tracee.set_registers(skipped)?;
@@ -295,12 +295,12 @@ async fn make_pages(
         }
     }
     if !is_beside_call {
-        // As it was: the kernel can still make the call again.
+        // As before: the kernel can still restart the call.
         detour.run_to_trap().await?;
     }
     detour.end()?;
     match made {
-        // Another thread has mapped something there meanwhile.
+        // Another thread has mapped something there in the meantime.
         Err(Errno::EEXIST) => Err(Unsound::Busy),
         made => made.map_err(Unsound::from),
     }

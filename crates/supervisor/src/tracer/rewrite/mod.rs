@@ -1,15 +1,15 @@
-//! Rewrites the sites from which calls are trapped often, so that they go straight to the image:
-//! without a stop, and without the supervisor.
+//! Rewrites the sites from which calls are trapped often, so that they go straight to the image,
+//! without a stop and without the supervisor.
 //!
-//! - `arch`: what has to be written for a site, and the proof that it changes nothing else.
+//! - `arch`: what must be written for a site, and the proof that it changes nothing else.
 //! - `patch`: what is written.
 //! - `space`: where there is room for stubs.
 //! - `apply`: rewriting a site in a process.
 //!
-//! A site is rewritten only if that is proven to change nothing else; if not, it stays trapped.
+//! A site is rewritten only if that provably changes nothing else; otherwise it stays trapped.
 //!
-//! A program's own memory says what has been rewritten in it, by a number in its private page. So a
-//! process that is made by fork has what its maker has, and a program that is started has nothing.
+//! A program's own memory records what has been rewritten in it, by a number in its private page. So a
+//! process created by fork has what its parent has, and a program that is started has nothing.
 
 mod apply;
 mod arch;
@@ -33,15 +33,15 @@ use arch::{STUB_LENGTH, STUB_RETURN};
 use patch::Change;
 use space::Pages;
 
-/// Stops after which a site is rewritten, even if other threads have to be stopped for it. Its cost is
+/// Stops after which a site is rewritten, even if other threads must be stopped for it. Its cost is
 /// recovered after some more.
 const HOT_STOPS: u32 = 16;
 
-/// The same where a stop takes several steps, unless other threads have to be stopped. What is called
-/// once, as most is by short programs, is not worth it.
+/// The same where a stop takes several steps, unless other threads must be stopped. A call made only
+/// once, as are most calls of short programs, is not worth it.
 const EARLY_STOPS: u32 = 2;
 
-/// Factor by which that number grows after a failure that may pass.
+/// Factor by which that number grows after a temporary failure.
 const RETRY_FACTOR: u32 = 8;
 
 /// Maximum number of sites that are counted in a process.
@@ -53,23 +53,23 @@ const RATE_PERIOD: Duration = Duration::from_secs(1);
 /// Why a site stays trapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsound {
-    /// It is not in code of a file that nobody may write to.
+    /// It is not in code of a file that cannot be written to.
     NotInFile,
-    /// The instructions before it cannot be told.
+    /// The instructions before it cannot be determined.
     Undecoded,
-    /// A branch leads into what would be written.
+    /// A branch leads into bytes that would be written.
     HasTarget,
-    /// Nowhere near is room, or none that can be gone to.
+    /// There is no room nearby, or none that can be reached.
     NoRoom,
-    /// The process has a filter of its own, which may forbid what has to be done.
+    /// The process has a filter of its own, which may forbid the necessary calls.
     OwnFilter,
-    /// Another process has the same memory, at the moment.
+    /// Another process shares the memory at the moment.
     Shared,
     /// Other threads would be stopped for it, and it is not called often yet.
     Early,
-    /// Another thread is in a call that would end with a part of its work done if it was stopped.
+    /// Another thread is in a call that would end with part of its work done if it were stopped.
     Partial,
-    /// Not all of its threads have stopped in time.
+    /// Not all of its threads stopped in time.
     Busy,
     /// The kernel has refused.
     Refused,
@@ -88,7 +88,7 @@ impl From<Errno> for Unsound {
 }
 
 impl Unsound {
-    /// After how many stops it may be otherwise, if ever. At the last look it had to be `due`.
+    /// After how many stops the reason may no longer hold, if ever. The last attempt was made at `due`.
     fn passes(self, due: u32) -> Option<u32> {
         match self {
             Self::Early => Some(HOT_STOPS),
@@ -101,7 +101,7 @@ impl Unsound {
 /// What is known of a site.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Site {
-    /// It has stopped so often, and is looked at when that has reached the second number.
+    /// It has stopped this often, and is examined when that reaches the second number.
     Trapped { stops: u32, due: u32 },
     /// It goes straight to the image.
     Rewritten(Vec<Change>),
@@ -119,7 +119,7 @@ struct Program {
     stubs: BTreeMap<u64, u64>,
 }
 
-/// Where a thread is that is in a stub.
+/// Where in a stub a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
     /// Before the call of this site.
@@ -139,37 +139,37 @@ impl Program {
     }
 }
 
-/// What is known of all programs' code.
+/// What is known of the code of all programs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rewrites {
     is_off: bool,
-    /// By the number in the private page. What has a number stays as it is but for what is counted
-    /// or kept: what is rewritten then has another.
+    /// By the number in the private page. A program with a number stays as it is, except for counts and
+    /// sites that stay trapped: after a rewrite it has another number.
     programs: HashMap<u64, Program>,
     last: u64,
-    /// At how many programs it is looked which are left.
+    /// The number of programs at which those that have ended are forgotten.
     most: usize,
-    /// Stops after which it is tried to rewrite a site.
+    /// Stops after which rewriting a site is attempted.
     first_due: u32,
-    /// Are threads being stopped, for one that is rewritten or for another reason?
+    /// Whether threads are being stopped, for a rewrite or for another reason.
     pub(super) is_busy: bool,
-    /// Was any site rewritten?
+    /// Whether any site was rewritten.
     has_stubs: bool,
     #[serde(skip)]
     stops: Stops,
 }
 
-/// How many numbers a supervisor may give before another has others.
+/// How many numbers a supervisor may assign before those of the next one begin.
 const GENERATION: u64 = 1 << 32;
 
-/// So many programs are kept without a look.
+/// The number of programs kept without a check.
 const FEW_PROGRAMS: usize = 64;
 
 /// How often calls were stopped.
 #[derive(Clone, Debug, Default)]
 struct Stops {
     all: u64,
-    /// Since when, and how many then; and those of the time before.
+    /// The start of the period, and the count then; and the length and the count of the one before.
     since: Option<(Instant, u64)>,
     before: Option<(Duration, u64)>,
 }
@@ -189,14 +189,14 @@ impl Stops {
         }
     }
 
-    /// In the last second or so.
+    /// The rate in the last second or so.
     fn per_second(&mut self, now: Instant) -> f64 {
         self.roll(now);
         self.before.map_or(0.0, |(span, count)| count as f64 / span.as_secs_f64())
     }
 }
 
-/// Have two processes the same memory? What cannot be told is taken for the worst, unless one of
+/// Whether two processes share their memory. If that is unknown, the worst is assumed, unless one of
 /// them is gone.
 fn have_same_memory(one: Pid, other: Pid) -> bool {
     /// `KCMP_VM`.
@@ -208,7 +208,7 @@ fn have_same_memory(one: Pid, other: Pid) -> bool {
 }
 
 impl Rewrites {
-    /// Where sites are rewritten, or not.
+    /// Returns the state of sites that are rewritten, or not.
     pub fn new(rewrites: bool) -> Self {
         Self {
             is_off: !rewrites,
@@ -222,36 +222,36 @@ impl Rewrites {
         }
     }
 
-    /// A site is rewritten at an early stop from now on, if no other thread has to be stopped for it.
+    /// Rewrites sites at an early stop from now on, if no other thread must be stopped for it.
     pub fn rewrite_early(&mut self) {
         self.first_due = EARLY_STOPS;
     }
 
-    /// The same with another supervisor, which gives programs other numbers than were given since this
-    /// was written down.
+    /// The same for another supervisor, which assigns other numbers to programs than any assigned since
+    /// this was written down.
     pub fn resumed(self) -> Self {
         Self { last: (self.last / GENERATION + 1) * GENERATION, is_busy: false, ..self }
     }
 
-    /// Are there so many programs that it is time to forget those that have ended?
+    /// Whether there are so many programs that those that have ended must be forgotten.
     fn is_full(&self) -> bool {
         self.programs.len() >= self.most
     }
 
-    /// Forgets all programs but those with these numbers.
+    /// Forgets all programs except those with these numbers.
     fn retain(&mut self, left: &HashSet<u64>) {
         self.programs.retain(|number, _| left.contains(number));
         self.most = FEW_PROGRAMS.max(2 * self.programs.len());
     }
 
-    /// Takes a program in; its number.
+    /// Adds a program; returns its number.
     fn add(&mut self, program: Program) -> u64 {
         self.last += 1;
         self.programs.insert(self.last, program);
         self.last
     }
 
-    /// How much of the processes that have these numbers is rewritten.
+    /// How much of the processes with these numbers is rewritten.
     pub fn coverage(&mut self, numbers: impl Iterator<Item = u64>) -> Coverage {
         let programs = numbers.filter_map(|number| self.programs.get(&number));
         let sites = programs.flat_map(|program| program.sites.values());
@@ -270,7 +270,7 @@ impl Rewrites {
         }
     }
 
-    /// Counts a stop at a site; how many there were, if it is to be rewritten.
+    /// Counts a stop at a site; returns the number of stops if it is due to be rewritten.
     fn count(&mut self, number: u64, site: u64) -> Option<u32> {
         let program = self.programs.get_mut(&number)?;
         let is_full = program.sites.len() >= MAX_SITES;
@@ -284,7 +284,7 @@ impl Rewrites {
         (*stops >= *due && !self.is_busy).then_some(*stops)
     }
 
-    /// It could not be rewritten.
+    /// Notes that a site could not be rewritten.
     fn keep(&mut self, number: u64, site: u64, why: Unsound) {
         let known = self.programs.get_mut(&number).and_then(|known| known.sites.get_mut(&site));
         let Some(site) = known else { return };
@@ -297,12 +297,12 @@ impl Rewrites {
 }
 
 impl Supervisor {
-    /// Rewrites nothing more if a new member does not want it.
+    /// Stops rewriting if a new member does not want it.
     pub(super) fn rewrite_only_if(&mut self, rewrites: bool) {
         self.rewrites.is_off |= !rewrites;
     }
 
-    /// Counts that a call of a thread was stopped.
+    /// Counts a stopped call.
     pub(super) fn count_stop(&mut self) {
         self.rewrites.stops.count(Instant::now());
     }
@@ -315,17 +315,17 @@ impl Supervisor {
         self.rewrites.coverage(numbers.into_iter())
     }
 
-    /// Where the private page holds the number of a program's code.
+    /// The address in the private page that holds the number of a program's code.
     fn number_at(&self) -> u64 {
         self.layout.private() + offset_of!(KernelFunctions, code) as u64
     }
 
-    /// The number of the code of a process that may run; zero if nothing of it is known.
+    /// The number of the code of a process that may run; zero if none of it is known.
     fn number_of(&self, process: Pid) -> Option<u64> {
         Tracee::read_words_of(process, self.number_at()).ok().map(|[number]| number)
     }
 
-    /// Lets a program, of which a thread is stopped, be known from now on; its number.
+    /// Registers a program, one of whose threads is stopped; returns its number.
     fn introduce(&mut self, tracee: Tracee, program: Program) -> nix::Result<u64> {
         if self.rewrites.is_full() {
             let processes = self.processes();
@@ -341,13 +341,13 @@ impl Supervisor {
         let number = tracee.peek(self.number_at())?;
         match self.rewrites.programs.contains_key(&number) {
             true => Ok(number),
-            // Nothing of it has been rewritten.
+            // None of it has been rewritten.
             false => self.introduce(tracee, Program::default()),
         }
     }
 
-    /// Takes a thread that is in a stub to where it is for the program: before its call, or behind
-    /// it. Tells whether it was.
+    /// Moves a thread that is in a stub to where it is from the program's view: before its call, or
+    /// after it. Returns whether it was in one.
     pub(super) fn leave_stub(&mut self, tracee: Tracee, registers: &mut Registers) -> bool {
         if !self.rewrites.has_stubs {
             return false;

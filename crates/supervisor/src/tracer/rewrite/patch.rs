@@ -1,4 +1,4 @@
-//! What is written to a program.
+//! The changes written to a program.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Code as it lies in memory.
 pub struct Code {
-    /// Where it lies.
+    /// Its address.
     pub start: u64,
     pub bytes: Vec<u8>,
 }
@@ -19,21 +19,20 @@ impl Code {
     }
 }
 
-/// What is written to a program, so that a site is a rewritten one.
+/// What is written to a program to rewrite a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
     /// The stub.
     pub stub: u64,
-    /// Stubs and copies: what nobody executes yet.
+    /// Stubs and copies: code that is not executed yet.
     pub room: Vec<(u64, Vec<u8>)>,
-    /// What changes in the program: where, what stood there, and what is to stand there. The site
-    /// is the last.
+    /// The changes in the program: the address, the old bytes, and the new bytes. The site comes last.
     pub changes: Vec<Change>,
 }
 
 impl Patch {
-    /// Does but one byte change? Then whoever comes to the site executes either what was there or
-    /// what is to be there.
+    /// Whether only one byte changes. Then a thread that reaches the site executes either the old or
+    /// the new code.
     pub fn is_atomic(&self) -> bool {
         matches!(&self.changes[..], [Change { after, .. }] if after.len() == 1)
     }

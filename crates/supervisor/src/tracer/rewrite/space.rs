@@ -6,34 +6,35 @@ use std::ops::{Range, RangeInclusive};
 use crate::arch::USABLE;
 use crate::maps::Mapping;
 
-/// Bytes of a page.
+/// Bytes in a page.
 pub const PAGE: u64 = eigentime_vdso::PAGE as u64;
 
-/// How much the heap may grow, and the stack, without meeting a stub.
+/// How much the heap and the stack may grow without meeting a stub.
 const HEAP_GROWS: u64 = 512 << 20;
 const STACK_GROWS: u64 = 64 << 20;
 
-/// Programs of fixed addresses may count on what lies around them: below here, stubs are only right
-/// beside what is there already.
+/// Programs at fixed addresses may rely on what lies around them: below this address, stubs are only
+/// placed right beside existing mappings.
 const LOW: u64 = 1 << 32;
 const BESIDE: u64 = 64 << 10;
 
-/// A process's memory, as far as stubs are concerned.
+/// The memory of a process, as far as stubs are concerned.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
-    /// What is free, in order: whole pages, of which no two ranges meet.
+    /// The free space, in order: whole pages, in ranges that do not touch.
     free: Vec<Range<u64>>,
-    /// The pages that have stubs, and where in them.
+    /// The pages that have stubs, and the ranges of these.
     pages: Pages,
-    /// Pages that have to be made for what was taken since.
+    /// Pages that must be mapped for what was taken since.
     new: Vec<u64>,
 }
 
-/// The pages that have stubs, and where in them.
+/// The pages that have stubs, and the ranges of these.
 pub type Pages = BTreeMap<u64, Vec<Range<u64>>>;
 
 impl Space {
-    /// Of a process with these mappings, whose heap begins there, and which has these pages.
+    /// Returns the space of a process with these mappings, whose heap begins at `heap`, and which has
+    /// these pages.
     pub fn new(mappings: &[Mapping], heap: u64, mut pages: Pages) -> Self {
         let is_there = |page: u64| {
             mappings
@@ -63,10 +64,10 @@ impl Space {
         (self.pages, self.new)
     }
 
-    /// Takes room for so many bytes that begin in a window, which is smaller than a page.
+    /// Takes room for this many bytes, beginning in a window that is smaller than a page.
     pub fn take_in(&mut self, window: RangeInclusive<u64>, length: u64) -> Option<u64> {
         let (start, end) = (*window.start(), *window.end());
-        // A page where the window begins, and perhaps the next.
+        // The page where the window begins, and perhaps the next.
         let first = start & !(PAGE - 1);
         let at = [first, first + PAGE].into_iter().find_map(|page| {
             let last = end.min((page + PAGE).checked_sub(length)?);
@@ -74,7 +75,7 @@ impl Space {
             if !self.pages.contains_key(&page) {
                 return (at <= last && self.is_free(page)).then_some(at);
             }
-            // Behind one that is in the way may be room.
+            // There may be room after one that is in the way.
             while at <= last {
                 let used = self.pages[&page].iter();
                 match used.filter(|it| it.start < at + length && at < it.end).map(|it| it.end).max()
@@ -88,14 +89,14 @@ impl Space {
         Some(self.take(at, length))
     }
 
-    /// Takes room for so many bytes that is no farther than `reach` from `from`.
+    /// Takes room for this many bytes, no farther than `reach` from `from`.
     pub fn take_near(&mut self, from: u64, reach: u64, length: u64) -> Option<u64> {
         let reach = from.saturating_sub(reach)..=from.saturating_add(reach);
         let in_ours = self.pages.range(reach.clone()).find_map(|(page, used)| {
             let at = used.iter().map(|it| it.end).max().unwrap_or(*page);
             (at + length <= page + PAGE).then_some(at)
         });
-        // The first and the last page of what is free, the nearest to the site.
+        // The first and the last page of each free range, the nearest to the site.
         let ends = self.free.iter().flat_map(|it| [it.start, it.end - PAGE]);
         let beside = ends
             .filter(|page| reach.contains(page) && !self.pages.contains_key(page))
@@ -104,7 +105,7 @@ impl Space {
         Some(self.take(at, length))
     }
 
-    /// The free ranges that windows between these addresses may meet.
+    /// The free ranges that windows between these addresses may overlap.
     pub fn free_between(&self, reach: Range<u64>) -> impl Iterator<Item = &Range<u64>> {
         let first = self.free.partition_point(|it| it.end <= reach.start);
         self.free[first..].iter().take_while(move |it| it.start < reach.end)
@@ -115,7 +116,7 @@ impl Space {
         self.free.get(next).is_some_and(|it| it.start <= page)
     }
 
-    /// Gives back what was taken last there.
+    /// Gives back what was last taken there.
     pub fn give_back(&mut self, at: u64) {
         let page = at & !(PAGE - 1);
         if let Some(used) = self.pages.get_mut(&page) {
@@ -137,7 +138,7 @@ impl Space {
     }
 }
 
-/// What is left of some ranges, in whole pages and in order, without others.
+/// What is left of some ranges without others, in whole pages and in order.
 fn without(mut ranges: Vec<Range<u64>>, mut taken: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|it| it.start);
     taken.sort_by_key(|it| it.start);
@@ -145,7 +146,7 @@ fn without(mut ranges: Vec<Range<u64>>, mut taken: Vec<Range<u64>>) -> Vec<Range
     for range in ranges {
         let end = range.end.min(USABLE.end);
         next = next.max(range.start);
-        // Both may overlap among themselves: what lies behind is passed over.
+        // Ranges of either kind may overlap each other: those already passed are skipped.
         let first = taken.partition_point(|it| it.start < next);
         let before = taken[..first].iter().map(|it| it.end).max().unwrap_or(0);
         next = next.max(before);
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(space.take_near(site, REACH, 40), Some(at + 40), "in the same page");
         space.give_back(at + 40);
         assert_eq!(space.take_near(site, REACH, 40), Some(at + 40));
-        // A program of fixed addresses has room before its heap.
+        // A program at fixed addresses has room before its heap.
         let at = space.take_near(0x40_1000, REACH, 40).unwrap();
         assert!(at.abs_diff(0x40_1000) < REACH && at < 0x1a3_c000, "{at:#x}");
     }

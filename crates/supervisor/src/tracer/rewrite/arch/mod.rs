@@ -1,5 +1,5 @@
-//! What differs between architectures in how a site is rewritten: reading code, proving that it can
-//! be changed, and writing jumps.
+//! The architecture-specific parts of rewriting a site: reading code, proving that it can be changed,
+//! and writing jumps.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

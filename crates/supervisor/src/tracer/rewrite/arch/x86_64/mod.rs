@@ -1,17 +1,17 @@
 //! How the instruction of a call is made to go straight to the image.
 //!
-//! The instruction has two bytes, and a jump that reaches far has five. What stands behind it must
-//! stay as it is, in the sense that whoever goes on there goes on in the same way: threads return to
-//! it from calls and from signal handlers that have begun long before. So there are three ways, and
-//! the first is taken that can be:
+//! The instruction has two bytes, and a far jump has five. The bytes after it must stay as they are, in
+//! the sense that execution that continues there has the same effect: threads return there from calls
+//! and signal handlers that began long before. So there are three methods, of which the first possible
+//! one is used:
 //!
-//! - **Overlapping**: the jump's last three bytes are those that stand there already. They say
-//!   where the stub has to be, but for 256 bytes. Two bytes change; or one, if the stub can be where
-//!   the second byte of the instruction says as well.
-//! - **Near**: a jump of two bytes leads to where nothing is ever executed (what fills the space
-//!   between functions), and from there another to the stub.
-//! - **Doubled**: the jump is chosen so that from its third byte on it is another jump, which leads
-//!   to a copy of the instruction that stood there, and from that back.
+//! - **Overlapping**: the last three bytes of the jump are those that are already there. They determine
+//!   the address of the stub, except for 256 bytes. Two bytes change; or one, if the stub can be at the
+//!   address that the second byte of the instruction determines as well.
+//! - **Near**: a jump of two bytes leads to a place that is never executed (the padding between
+//!   functions), and from there another one to the stub.
+//! - **Doubled**: the jump is chosen so that from its third byte on it is another jump, which leads to
+//!   a copy of the instruction that was there, and from that back.
 
 mod surroundings;
 
@@ -25,22 +25,23 @@ use surroundings::Surroundings;
 
 pub use surroundings::AROUND;
 
-/// The opcodes of the two jumps, and the length of the one that reaches far.
+/// The opcodes of the two jumps, and the length of the far one.
 const SHORT_JUMP: u8 = 0xeb;
 const JUMP: u8 = 0xe9;
 pub const JUMP_LENGTH: u64 = 5;
 
-/// How far that jump reaches, and somewhat less.
+/// The reach of the far jump, slightly reduced.
 const REACH: u64 = (1 << 31) - (1 << 16);
 
-/// A stub: tells the way back and where the call can be made as it is, and goes to the image.
+/// The length of a stub, which passes the return address and the address where the call can be made
+/// unchanged, and jumps to the image.
 pub const STUB_LENGTH: u64 = 35;
 
-/// Where in a stub the call is made as it is, and where it goes back to the program.
+/// The offsets in a stub where the call is made unchanged, and where it returns to the program.
 const STUB_CALL: u64 = 28;
 pub const STUB_RETURN: u64 = 30;
 
-/// How to rewrite a site so that it goes to the function of the image at `entry`.
+/// How to rewrite a site so that it jumps to the function of the image at `entry`.
 pub fn plan(code: &Code, site: u64, entry: u64, space: &mut Space) -> Result<Patch, Unsound> {
     let around = Surroundings::find(code, site)?;
     if around.has_target_in(site + 1..site + SYSCALL_LENGTH) {
@@ -101,12 +102,12 @@ impl Rewriting<'_> {
             return None;
         }
         let moved = self.code.bytes_at(next..behind)?;
-        // The two bytes that both jumps have, from the smallest distance on.
+        // The two bytes that both jumps share, smallest distance first.
         for shared in self.shared_bytes(space) {
             let [low, high] = shared.to_le_bytes();
             let Some(begin) = self.stub_window(shared) else { continue };
             let Some(stub) = space.take_in(begin..=begin + 255, STUB_LENGTH) else { continue };
-            // Where there is room for the one there is for the other, beside it.
+            // If there is room for the one, there is room for the other next to it.
             let beside = (0..DISTANCES).flat_map(|it| [it, -1 - it]);
             for far in beside.filter_map(|it| shared.checked_add(it)) {
                 let [x, y] = far.to_le_bytes();
@@ -124,22 +125,22 @@ impl Rewriting<'_> {
         None
     }
 
-    /// Where the stubs begin that both jumps lead to if these are the bytes that they have.
+    /// The start of the window for the stub, if these are the bytes that both jumps share.
     fn stub_window(&self, shared: i16) -> Option<u64> {
         let [low, high] = shared.to_le_bytes();
         let first = i32::from_le_bytes([0, JUMP, low, high]);
         (self.site + JUMP_LENGTH).checked_add_signed(first.into())
     }
 
-    /// The bytes that lead to where something is free, those of the smallest distance first, and no
-    /// more of them than are worth the time: all programs of the timeline wait meanwhile.
+    /// The shared bytes that lead to free space, smallest distance first, and no more of them than are
+    /// worth the time: all programs of the timeline wait in the meantime.
     fn shared_bytes(&self, space: &Space) -> Vec<i16> {
         const MOST: usize = 256;
         let origin = (self.site + JUMP_LENGTH) as i128;
         let (least, most) = (i128::from(i16::MIN), i128::from(i16::MAX));
         let block = |at: u64| ((at as i128 - origin) >> 16).clamp(least, most);
         let reach = self.site.saturating_sub(1 << 31)..self.site.saturating_add(1 << 31);
-        // A window of the block before may reach into a range.
+        // A window of the preceding block may reach into a range.
         let free = space.free_between(reach);
         let blocks = free.map(|it| (block(it.start) - 1).max(least)..=block(it.end - 1));
         let mut shared: Vec<i16> = blocks
@@ -157,7 +158,7 @@ impl Rewriting<'_> {
         shared
     }
 
-    /// With what was there before.
+    /// Returns the patch, with the bytes that were there before.
     fn patch(
         &self,
         stub: u64,
@@ -173,10 +174,10 @@ impl Rewriting<'_> {
     }
 }
 
-/// How far from the stub the copy may be, either way, in blocks of 64 KiB.
+/// How far from the stub the copy may be, in either direction, in blocks of 64 KiB.
 const DISTANCES: i16 = 128;
 
-/// A jump, as it stands at `at`.
+/// The bytes of a jump at `at`.
 fn jump(at: u64, to: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![JUMP];
     bytes.extend(distance(at + JUMP_LENGTH, to)?);
@@ -187,7 +188,7 @@ fn distance(from: u64, to: u64) -> Option<[u8; 4]> {
     i32::try_from(to.wrapping_sub(from) as i64).ok().map(i32::to_le_bytes)
 }
 
-/// The stub at `at` of a call that goes on at `back`.
+/// The stub at `at` of a call that returns to `back`.
 fn stub_bytes(at: u64, back: u64, entry: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(STUB_LENGTH as usize);
     bytes.extend([0x48, 0x8d, 0x0d]); // lea rcx, [rip + …]
@@ -216,15 +217,15 @@ mod tests {
     const ENTRY: u64 = 0x7e90_0000_1234;
     const START: u64 = 0x7f00_0010_0000;
 
-    /// Memory that can be executed, as far as jumps go.
+    /// Executable memory, as far as jumps are concerned.
     struct Memory(BTreeMap<u64, u8>);
 
-    /// What execution comes to.
+    /// Where execution arrives.
     #[derive(Debug, PartialEq, Eq)]
     enum Comes {
-        /// To the image, with the way back and the call as it is.
+        /// At the image, with the return address and the address of the unchanged call.
         ToImage { back: u64, as_it_is: u64 },
-        /// To this instruction.
+        /// At this instruction.
         To(u64, Mnemonic),
     }
 
@@ -278,7 +279,7 @@ mod tests {
         bytes.push(0xc3);
         bytes.extend(if padding { [0xcc; 7] } else { [0x90; 7] });
         if !padding {
-            // A branch leads to what fills the space: it is executed.
+            // A branch leads to the padding: it is executed.
             bytes.extend([0xeb, 0xf7]);
         }
         bytes.extend([0xb8, 0x07, 0, 0, 0]);
@@ -289,7 +290,7 @@ mod tests {
         (Code { start: START, bytes }, site)
     }
 
-    /// All of the address space but those.
+    /// The entire address space except these ranges.
     fn space(free: &[Range<u64>]) -> Space {
         let mut begin = 0;
         let mut mappings = Vec::new();
@@ -309,7 +310,7 @@ mod tests {
 
     const COMPARE: [u8; 6] = [0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff];
 
-    /// Rewrites, and says by how many changes.
+    /// Rewrites, and returns the number of changes.
     fn rewritten(behind: &[u8], padding: bool, free: &[Range<u64>]) -> Result<usize, Unsound> {
         let (code, site) = code_with(behind, padding);
         let around = Surroundings::find(&code, site).unwrap();
@@ -320,7 +321,7 @@ mod tests {
         let as_it_is = patch.stub + STUB_CALL;
         assert_eq!(memory.execute(site), Comes::ToImage { back: site + SYSCALL_LENGTH, as_it_is });
         assert_eq!(memory.execute(as_it_is), Comes::To(as_it_is, Mnemonic::Syscall));
-        // Whoever was behind the call meets the same instructions, wherever they are.
+        // Execution after the call meets the same instructions, wherever they are.
         let Comes::To(_, mnemonic) = next else { panic!("{next:?}") };
         for from in [site + SYSCALL_LENGTH, patch.stub + STUB_RETURN] {
             let Comes::To(at, met) = memory.execute(from) else { panic!() };
@@ -332,7 +333,7 @@ mod tests {
                 assert_eq!(behind, site + SYSCALL_LENGTH + length);
             }
         }
-        // Nothing but what was told has changed.
+        // Nothing has changed except what was reported.
         for change in &patch.changes {
             assert_eq!(
                 code.bytes_at(change.at..change.at + change.before.len() as u64),
@@ -347,7 +348,7 @@ mod tests {
         // cmp rax, -4096: 4 MiB farther on.
         let to = START + 0x3d_0000;
         assert_eq!(rewritten(&COMPARE, true, &[to..to + 0x1_0000]), Ok(1));
-        // mov [rsp + 40], eax, as Go has it.
+        // mov [rsp + 40], eax, as in Go.
         let to = START + 0x2444_0000;
         let behind = [0x89, 0x44, 0x24, 0x28, 0xc3];
         assert_eq!(rewritten(&behind, true, &[to..to + 0x1_0000]), Ok(1));

@@ -1,5 +1,5 @@
-//! What stands around the instruction of a call: read by a decoder, so that nothing is taken for an
-//! instruction that is none.
+//! The surroundings of the instruction of a call, read by a decoder, so that nothing is mistaken for an
+//! instruction.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,36 +13,36 @@ use crate::arch::SYSCALL_LENGTH;
 /// Bytes of code that are read before and after a site.
 pub const AROUND: u64 = 4096;
 
-/// Offsets at which decoding is tried to begin: the first may be in the middle of an instruction, but
-/// after some instructions the decoder is in step.
+/// Offsets at which decoding may begin: the first may be in the middle of an instruction, but after
+/// some instructions the decoder is in step.
 const BEGINNINGS: u64 = 16;
 
 /// Number of valid instructions before the site after which the decoder is in step.
 const SETTLED: usize = 16;
 
-/// What functions and loops are aligned to.
+/// The alignment of functions and loops.
 const ALIGNED: u64 = 16;
 
-/// What was found around a site.
+/// The findings around a site.
 #[derive(Debug)]
 pub struct Surroundings {
-    /// The instruction behind it.
+    /// The instruction after it.
     pub next: Instruction,
-    /// Where branches lead to.
+    /// The targets of branches.
     targets: BTreeSet<u64>,
-    /// What is never executed: what fills the space behind an instruction that does not go on.
+    /// Code that is never executed: the padding after an instruction that does not fall through.
     pub padding: Vec<Range<u64>>,
 }
 
 impl Surroundings {
-    /// What is around the `syscall` instruction at `site`.
+    /// Returns the surroundings of the `syscall` instruction at `site`.
     pub fn find(code: &Code, site: u64) -> Result<Self, Unsound> {
         let sound = |begin| Self::decode(code, begin, site);
         (0..BEGINNINGS).find_map(sound).ok_or(Unsound::Undecoded)
     }
 
-    /// All of the code, from a byte on; `None` if the site is in the midst of another instruction
-    /// then.
+    /// Decodes all of the code from a byte on; `None` if the site is then in the middle of another
+    /// instruction.
     fn decode(code: &Code, begin: u64, site: u64) -> Option<Self> {
         let bytes = code.bytes.get(begin as usize..)?;
         let mut decoder = Decoder::with_ip(64, bytes, code.start + begin, DecoderOptions::NONE);
@@ -52,14 +52,14 @@ impl Surroundings {
         for instruction in &mut decoder {
             fillers.add(&instruction);
             if instruction.is_invalid() {
-                // Data among the code, or the end of what was read.
+                // Data within the code, or the end of the bytes read.
                 sound = 0;
                 continue;
             }
             sound += 1;
             let at = instruction.ip();
             if at == site {
-                // Where the mapping begins nearby there may be fewer before it.
+                // There may be fewer before it if the mapping begins nearby.
                 found = instruction.mnemonic() == Mnemonic::Syscall
                     && (sound > SETTLED || site < code.start + AROUND);
             } else if at == after && found {
@@ -76,12 +76,12 @@ impl Surroundings {
         Some(Self { next: next?, targets, padding })
     }
 
-    /// Does a branch lead to anywhere within?
+    /// Whether a branch leads into a range.
     pub fn has_target_in(&self, range: Range<u64>) -> bool {
         self.targets.range(range).next().is_some()
     }
 
-    /// Does the next instruction do the same wherever it is?
+    /// Whether the next instruction has the same effect at any address.
     pub fn next_is_movable(&self) -> bool {
         self.next.flow_control() == FlowControl::Next
             && !self.next.is_ip_rel_memory_operand()
@@ -89,16 +89,16 @@ impl Surroundings {
     }
 }
 
-/// Runs of instructions that do nothing, behind one that does not go on.
+/// Runs of instructions without effect, after one that does not fall through.
 #[derive(Default)]
 struct Fillers {
     runs: Vec<Vec<Instruction>>,
-    /// Does the last instruction not go on, or is it one of these?
+    /// Whether the last instruction does not fall through, or is one of these.
     ends: bool,
 }
 
 impl Fillers {
-    /// Adds the next instruction, if it is one.
+    /// Adds the next instruction, if it is one of these.
     fn add(&mut self, instruction: &Instruction) {
         let fills = self.ends && matches!(instruction.mnemonic(), Mnemonic::Int3 | Mnemonic::Nop);
         if fills {
@@ -114,10 +114,10 @@ impl Fillers {
 
 /// The part of a run of such instructions that is never executed.
 ///
-/// An `int3` would stop the program. What does nothing may be where a function begins, which is
-/// made so to be patched (`-fpatchable-function-entry`, one byte each). It is none if it leads, in
-/// as few instructions as assemblers use, to where functions and loops are aligned to, and does
-/// not begin there.
+/// An `int3` would stop the program. Instructions without effect may be the beginning of a function
+/// that is made to be patched (`-fpatchable-function-entry`, one byte each). They are not if they lead,
+/// in as few instructions as assemblers use, to an address to which functions and loops are aligned,
+/// and do not begin at one.
 fn padding(run: &[Instruction]) -> Option<Range<u64>> {
     let start = run.first()?.ip();
     let is_stop = |it: &&Instruction| it.mnemonic() == Mnemonic::Int3;
@@ -132,7 +132,7 @@ fn padding(run: &[Instruction]) -> Option<Range<u64>> {
     is_aligning.then_some(start..end)
 }
 
-/// Is it a branch to an address that it names?
+/// Whether it is a branch to an address in the instruction.
 fn is_branch(instruction: &Instruction) -> bool {
     instruction.near_branch_target() != 0
         && matches!(
@@ -144,7 +144,7 @@ fn is_branch(instruction: &Instruction) -> bool {
         )
 }
 
-/// May the next instruction be the one behind it?
+/// Whether execution may continue at the following instruction.
 fn goes_on(instruction: &Instruction) -> bool {
     !matches!(
         instruction.flow_control(),
@@ -156,9 +156,9 @@ fn goes_on(instruction: &Instruction) -> bool {
 mod tests {
     use super::*;
 
-    /// A function with a call in it, between two others.
+    /// A function that contains a call, between two others.
     fn code() -> (Code, u64) {
-        let mut bytes = vec![0x90; 64]; // a slide that the decoder finds its feet on
+        let mut bytes = vec![0x90; 64]; // a slide on which the decoder gets in step
         bytes.push(0xc3); // ret
         bytes.extend([0xcc; 7]);
         let site = bytes.len() as u64 + 7;
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn where_a_function_may_begin_is_no_padding() {
-        // Behind a ret at 15, so that it begins at 16, or elsewhere; at 26 one that ends at 32.
+        // After a ret at 15, so that it begins at 16, or elsewhere; at 26 one that ends at 32.
         let padding_of = |before: usize, nops: &[u8]| {
             let mut bytes = vec![0x50; 64 + before];
             bytes.push(0xc3);
@@ -217,7 +217,7 @@ mod tests {
         bytes.extend([0xb8, 0x0f, 0x05, 0, 0]);
         bytes.extend([0x90; 32]);
         let code = Code { start: 0x1000, bytes };
-        // From the midst of the operand on one may read a call, but not from sound code before it.
+        // From the middle of the operand on one may read a call, but not from sound code before it.
         let found = Surroundings::find(&code, 0x1000 + 65);
         assert!(matches!(found, Err(Unsound::Undecoded)), "{found:?}");
     }
