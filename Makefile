@@ -1,5 +1,5 @@
-# Everything that is built or installed for the project lives under build/; `make help` lists what
-# there is to make. Each target installs what it needs first (scripts/setup.sh).
+# Everything that is built or installed for the project lives under build/; `make help` lists the
+# targets. Each target installs what it needs first (scripts/setup.sh).
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,14 +7,14 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 export CARGO_TARGET_DIR := $(CURDIR)/build/target
-# The pinned checkers come first; the last entry is where rustup puts cargo, for shells that were
-# opened before it was there.
+# The pinned checkers come first; the last entry is where rustup puts cargo, for shells opened
+# before it was installed.
 export PATH := $(CURDIR)/build/tools/bin:$(PATH):$(HOME)/.cargo/bin
 export RUFF_CACHE_DIR := $(CURDIR)/build/ruff-cache
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
-# $(call setup,GROUP...): the stamp of a set-up. It is named after the contents of what the set-up
-# depends on, so that it is done again when a list or the script changes.
+# $(call setup,GROUP...): the stamp of a set-up. Its name is a hash of the set-up's inputs, so
+# that the set-up runs again when a list or the script changes.
 setup_inputs = scripts/setup.sh rust-toolchain.toml $(wildcard scripts/packages/*.txt tests/PACKAGES.txt bench/PACKAGES.txt)
 setup_key := $(shell cat $(setup_inputs) | sha256sum | cut -c1-12)
 empty :=
@@ -32,7 +32,7 @@ shell_files = .ci/run scripts/report/eigentime-report $(wildcard examples/*/run)
 
 .PHONY: help build install uninstall python packages test-packages vm criu docker image manifests demo test test-kubernetes storm bench docs header lint clean distclean
 
-help: ## list what there is to make
+help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand --tabs=24
 
 build: $(call setup,build) ## build the commands, build/bin, and the libraries, build/lib and build/include
@@ -44,8 +44,8 @@ build: $(call setup,build) ## build the commands, build/bin, and the libraries, 
 	scripts/probe.sh
 	scripts/report.sh
 
-# Not after `build`: root installs what an ordinary user has built.
-install: ## copy what was built to PREFIX (/usr/local), under DESTDIR if that is set
+# Does not depend on `build`: root installs what an ordinary user has built.
+install: ## copy what was built to PREFIX (/usr/local), under DESTDIR if set
 	scripts/install.sh
 
 uninstall: ## remove it from there
@@ -61,14 +61,14 @@ test-packages: export EIGENTIME_FETCH_ROOTS = yes
 test-packages: $(call setup,build python packages tests) build packages ## install, use and remove them, in all distributions that can be fetched
 	python3 -m unittest discover --verbose --start-directory tests/packages
 
-# After the set-up of tests or measurements, which may bring what building a module needs.
+# After the set-up of tests or measurements, which may install what building a module needs.
 vm: $(call setup,build) ## fetch the distribution's kernel for virtual machines, build/share/eigentime/vm
 	scripts/vm.sh
 
 image: $(call setup,build packages) ## build the image for clusters, build/packages/eigentime-cluster-*-oci.tar, and the plugin of kubectl
 	scripts/packages.sh cluster
 
-manifests: $(helm) ## write deploy/kubernetes/manifests anew from the chart
+manifests: $(helm) ## regenerate deploy/kubernetes/manifests from the chart
 	scripts/manifests.sh
 
 criu: $(call setup,build) ## fetch CRIU 4 for the tests of checkpoints, build/criu, unless the machine has it
@@ -77,15 +77,15 @@ criu: $(call setup,build) ## fetch CRIU 4 for the tests of checkpoints, build/cr
 docker: $(call setup,build) ## fetch a dockerd that passes annotations for the examples, build/docker, unless the machine has it
 	scripts/docker.sh
 
-demo: build ## show it: three programs live through 19 January 2038, ten times as fast
+demo: build ## a demonstration: three programs live through 19 January 2038, ten times as fast
 	scripts/demo.sh
 
 test: export EIGENTIME_OTHER_BIN := $(CARGO_TARGET_DIR)/upgraded/eigentime
-test: $(call setup,build python tests) build python vm criu docker $(helm) ## run all tests: of Python, the unit and property tests, end to end
+test: $(call setup,build python tests) build python vm criu docker $(helm) ## run all tests: Python, unit and property tests, end to end
 	EIGENTIME_IMAGE_PADDING=4160 cargo build --profile upgraded --package eigentime-cli
 	scripts/test.sh
 
-# What it reads from the environment: docs/kubernetes/README.md.
+# docs/kubernetes/README.md lists the environment variables that it reads.
 test-kubernetes: $(helm) image ## install on a cluster, run pods there, upgrade and uninstall
 	for part in cluster operator failures; do python3 deploy/kubernetes/tests/test_$$part.py; done
 
@@ -97,10 +97,10 @@ storm: $(call setup,build tests) build criu ## for more than an hour: rewrite ca
 	cargo test --package eigentime-tests -- checkpoints::rounds
 	cargo test --package eigentime-tests -- killed_at_any_moment
 
-bench: $(call setup,build bench) build vm ## measure what it costs, beside its peers (two hours and a half); BENCH=--quick: in ten
+bench: $(call setup,build bench) build vm ## measure the overhead, beside its peers (two and a half hours); BENCH=--quick: ten minutes
 	python3 bench/run.py $(BENCH)
 
-docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the columns of results anew from the source
+docs: $(call setup,build) ## regenerate docs/coverage.md, the JSON schemas and the columns of results from the source
 	cargo run --quiet --package eigentime-calls --example coverage > build/coverage.md
 	mv build/coverage.md docs/coverage.md
 	cargo run --quiet --package eigentime-supervisor --features schema --example schema > build/schema.json
@@ -117,7 +117,7 @@ docs: $(call setup,build) ## write docs/coverage.md, the schemas of JSON and the
 # $(call cbindgen,FILE): writes the C header to a file.
 cbindgen = cbindgen --quiet --config crates/capi/cbindgen.toml --output $(1) crates/capi
 
-header: $(call setup,build) $(tools) ## write crates/capi/include/eigentime.h anew from the Rust source
+header: $(call setup,build) $(tools) ## regenerate crates/capi/include/eigentime.h from the Rust source
 	$(call cbindgen,crates/capi/include/eigentime.h)
 
 lint: $(call setup,build lint) $(tools) ## check formatting, lints, licences, layers and scripts
@@ -142,7 +142,7 @@ clean: ## remove what was built; the checkers in build/tools stay
 	mkdir -p build
 	find build -mindepth 1 -maxdepth 1 ! -name tools ! -name setup -exec rm -rf {} +
 
-distclean: ## remove build/ altogether
+distclean: ## remove build/ entirely
 	rm -rf build
 
 build/setup/%:

@@ -2,9 +2,9 @@
 
     image.py ROOT ARCHIVE NAME:TAG CONFIG [SECONDS]
 
-CONFIG is the image's configuration as JSON, and SECONDS since 1970 are the times in the image. The archive is an
-OCI layout; manifest.json, which older Docker looks for, names the same blobs. The layer is not compressed, since
-what compressors write differs between their versions.
+CONFIG is the image's configuration as JSON, and SECONDS since 1970 is the timestamp used in the image. The archive is
+an OCI layout; manifest.json, which older Docker reads, names the same blobs. The layer is not compressed, since
+the output of compressors differs between versions.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ MEDIA = "application/vnd.oci.image."
 
 
 def tar(files, seconds):
-    """A tar of these names with contents and modes, all of root: bytes, a link's target, or None for a folder."""
+    """A tar of these names with contents and modes, owned by root: bytes, a link's target, or None for a folder."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, content, mode in files:
@@ -36,7 +36,7 @@ def tar(files, seconds):
 
 
 def document(value):
-    """JSON, always the same."""
+    """JSON in a canonical form."""
     return json.dumps(value, sort_keys=True).encode()
 
 
@@ -66,7 +66,7 @@ def write(archive, reference, files, config, seconds=0):
     manifest = {"schemaVersion": 2, "mediaType": f"{MEDIA}manifest.v1+json"}
     manifest |= {"config": described, "layers": [layer]}
     manifest = blob("manifest.v1+json", document(manifest))
-    # What containerd, and what others call it.
+    # The names for containerd and for others.
     names = {
         "io.containerd.image.name": reference,
         "org.opencontainers.image.ref.name": reference.rpartition(":")[2],
@@ -92,12 +92,12 @@ def write(archive, reference, files, config, seconds=0):
 
 
 def place(descriptor):
-    """The file of a blob."""
+    """The file name of a blob."""
     return "blobs/" + descriptor["digest"].replace(":", "/")
 
 
 def contents(root):
-    """What is in a folder, as `write` takes it."""
+    """The contents of a folder, as `write` takes them."""
     for path in sorted(Path(root).rglob("*")):
         name, mode = str(path.relative_to(root)), path.lstat().st_mode & 0o7777
         if path.is_symlink():

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Tests or checks the action for GitHub, action.yml, and the workflows in examples/github-action/.
 #
-#   scripts/action.sh test    runs its steps, on a release made of build/bin
-#   scripts/action.sh lint    checks them by the schemas of GitHub, and by actionlint
+#   scripts/action.sh test    runs its steps, on a release made from build/bin
+#   scripts/action.sh lint    checks them against GitHub's schemas, and with actionlint
 #
 # The checkers come from the language registries into build/action, at the versions pinned here. actionlint is
-# skipped where Go is older than it needs.
+# skipped if Go is older than it needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ readonly OUT=$PWD/build/action
 export PYTHONPYCACHEPREFIX=$PWD/build/pycache
 readonly WORKFLOWS=(examples/github-action/*.yml)
 
-# With the reader of YAML, which the tests use, too.
+# Includes the YAML reader, which the tests also use.
 environment() {
     if [ "$(cat "$OUT/venv/made-of" 2>/dev/null)" = "$CHECK_JSONSCHEMA" ]; then return 0; fi
     echo "action: installing check-jsonschema $CHECK_JSONSCHEMA into build/action" >&2
@@ -25,7 +25,7 @@ environment() {
     echo "$CHECK_JSONSCHEMA" >"$OUT/venv/made-of"
 }
 
-# actionlint checks what a workflow gives to an action of its own repository: the examples become such ones.
+# actionlint checks a workflow's inputs to an action of its own repository: the examples are changed to use such.
 lint_workflows() {
     local have repository file
     have=$(go env GOVERSION 2>/dev/null) || have=go0

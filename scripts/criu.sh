@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Fetches CRIU 4 for the tests of checkpoints: build/criu/criu. Nothing is installed: that of Debian trixie is the
-# first that knows today's kernels. It is run with the libraries that it needs, by the loader that comes with these.
+# Fetches CRIU 4 for the tests of checkpoints: build/criu/criu. Nothing is installed: the version in Debian trixie is
+# the first that supports today's kernels. It runs with the libraries it needs, through the loader that comes with them.
 #
-# It does nothing when that is there already, or when the machine has a CRIU of version 4 or later. Where it can't
-# be had, it says so and ends well: tests that need it are skipped.
+# It does nothing if that is already there, or if the machine has CRIU 4 or later. If it cannot be fetched,
+# the script says so and succeeds: tests that need it are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows what `eigentime run` does, on three programs that nobody prepared for it, and checks itself:
+# Shows what `eigentime run` does to three unmodified programs, and checks itself:
 # it fails unless each of them lived ten seconds of 19 January 2038 in about one second of the host.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ build_static_program() { # sets `static_kind`
     fi
 }
 
-# Each line as it comes, with the host's time in milliseconds before it.
+# Prints each line as it comes, with the host's time in milliseconds before it.
 with_host_time() {
     local line
     while IFS= read -r line; do
@@ -79,7 +79,7 @@ show "shell" sh scripts/demo/demo.sh
 show "$static_kind" "$built/static"
 show "Python" "$python" scripts/demo/demo.py
 
-show_leap() { # a program in a named timeline sleeps a day, which is leapt over
+show_leap() { # a program in a named timeline sleeps a day, which is skipped
     local begin took
     runtime=$(mktemp -d)
     trap 'rm -rf "$runtime"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches Docker 26 for the examples: build/docker/usr/sbin/dockerd. It is that of Debian trixie, which Debian 12 and
-# its containerd can run; theirs passes no annotations. It does nothing when that is there already, or when the machine
-# has Docker 24 or later. Where it can't be had, it says so and ends well: examples with annotations are skipped.
+# Fetches Docker 26 for the examples: build/docker/usr/sbin/dockerd. It is Debian trixie's, which Debian 12 and its
+# containerd can run; theirs passes no annotations. It does nothing if that is already there, or if the machine has
+# Docker 24 or later. If it cannot be fetched, it says so and succeeds: examples with annotations are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests in examples/, each in its ecosystem, with containers of a dockerd of their own; its state
-# is in a directory that ends with it. Where that of the machine passes no annotations, they run once more with
-# the one that `make docker` has fetched. examples/README.md says what the tests find there.
+# Runs the tests in examples/, each in its ecosystem, with containers of a separate dockerd, whose state is in a
+# directory that is removed with it. If the machine's dockerd passes no annotations, they run again with the one
+# that `make docker` has fetched. examples/README.md describes the environment of the tests.
 #
 #   scripts/examples.sh [ECOSYSTEM...]      all, unless some are named
 #   scripts/examples.sh --shell             a shell where the tests would run
@@ -10,10 +10,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# A distribution's administrative commands, which are not on the PATH of all users.
+# A distribution's administrative commands, which are not on every user's PATH.
 export PATH=$PATH:/usr/sbin:/sbin
 readonly EIGENTIME=$PWD/build/bin/eigentime KEPT=$PWD/build/examples NEWER=$PWD/build/docker/usr/sbin
-# How `run` says that something is missing.
+# The exit status of `run` when something is missing.
 readonly SKIPPED=77
 readonly ECOSYSTEMS=(python go java node compose)
 
@@ -56,7 +56,7 @@ stop_daemon() {
     ip link delete "$BRIDGE"
 }
 
-# Nothing of the host's network is changed but for bridges, which end with the daemon.
+# The host's network is unchanged except for bridges, which are removed with the daemon.
 start_daemon() {
     rm -rf "${scratch:?}"/*
     mkdir "$scratch/client" "$scratch/timelines"
@@ -78,7 +78,7 @@ start_daemon() {
 EOF
     "$EIGENTIME" setup docker --yes --trust-environment --config "$scratch/daemon.json" >/dev/null
     ip link add "$BRIDGE" type bridge
-    # It ends with this script, in whichever way that ends, and not by Ctrl-C, before the containers are removed.
+    # It ends with this script, however that ends, and not on Ctrl-C, before the containers are removed.
     setsid setpriv --pdeathsig TERM -- dockerd --config-file "$scratch/daemon.json" >"$scratch/log" 2>&1 </dev/null &
     daemon=$!
     until docker version >/dev/null 2>&1; do
@@ -135,7 +135,7 @@ run_all() {
     done
 }
 
-# Does the engine that runs pass annotations to the runtime?
+# Whether the running engine passes annotations to the runtime.
 passes_annotations() {
     printf '%s\n' 1.43 "$(docker version --format '{{.Server.APIVersion}}')" | sort --version-sort --check=quiet
 }
@@ -149,7 +149,7 @@ for folder in '' "$NEWER:"; do
     import_shop
     if [ -n "$shell" ]; then
         echo "DOCKER_HOST=$DOCKER_HOST, until this shell ends" >&2
-        # Its status is that of the last command in it, and says nothing of the examples.
+        # Its status is that of its last command, and says nothing about the examples.
         "${SHELL:-bash}" || true
         exit
     fi

@@ -4,7 +4,7 @@
 #   scripts/go.sh test    runs their tests on build/bin/eigentime
 #   scripts/go.sh lint    checks their formatting, and runs go vet
 #
-# A module that needs a later Go than this machine has is skipped, and so are all if there is none.
+# A module that needs a later Go than this machine has is skipped, as are all if there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,7 +35,7 @@ for module in "${modules[@]}"; do
         continue
     fi
     case $what in
-        # As one count: go test prints none.
+        # As a single count: go test prints none.
         test)
             (cd "$module" && go test -count=1 -timeout=10m -v ./...) 2>&1 | tee "$log" || status=1
             echo "$(grep -cE '^ *--- PASS' "$log") passed, $(grep -cE '^ *--- FAIL' "$log") failed, $(grep -cE '^ *--- SKIP' "$log") skipped in $module"

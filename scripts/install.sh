@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Copies what `make build` has built to where a system keeps its programs and libraries, or removes
-# it from there. `make install` and `make uninstall` call it; it builds nothing, so that it can run
-# as root when nothing else does.
+# it from there. `make install` and `make uninstall` call it; it builds nothing, so that only this step
+# needs to run as root.
 #
 #   scripts/install.sh [--remove]
 #
-# From the environment: PREFIX (/usr/local), BINDIR (PREFIX/bin), LIBDIR (PREFIX/lib), INCLUDEDIR
-# (PREFIX/include), and DESTDIR, which is put before them all, for packagers, and is the only one that
-# can have spaces in it. REPORT=no leaves out `eigentime report`, a Python environment of some hundred
-# megabytes in BINDIR/../lib/eigentime; it is used by nothing else, and touches no other Python.
+# Environment variables: PREFIX (/usr/local), BINDIR (PREFIX/bin), LIBDIR (PREFIX/lib), INCLUDEDIR
+# (PREFIX/include), and DESTDIR, which is prepended to all of them, for packagers, and is the only one
+# that may contain spaces. REPORT=no leaves out `eigentime report`, a Python environment of some hundred
+# megabytes in BINDIR/../lib/eigentime; nothing else uses it, and it touches no other Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ readonly VENV=build/venv
 say() { echo "install: $*" >&2; }
 die() { say "$@"; exit 1; }
 
-# What goes where: a file or link under build/, and the folder that it gets into.
+# What goes where: a file or link under build/, and its destination folder.
 files() {
     local file
     for file in build/bin/*; do
@@ -31,7 +31,7 @@ files() {
     for file in build/include/*; do echo "$file $INCLUDEDIR"; done
 }
 
-# The pkg-config file names the folders as seen from its own.
+# The pkg-config file names the folders relative to its own.
 pkgconfig() {
     local from="$LIBDIR/pkgconfig"
     sed -e "s:^prefix=.*:prefix=\${pcfiledir}/$(realpath -ms --relative-to="$from" "$PREFIX"):" \
@@ -42,8 +42,8 @@ pkgconfig() {
 # Where `eigentime report` looks for its program.
 private() { echo "$DESTDIR$(realpath -ms "$BINDIR/../lib/eigentime")"; }
 
-# The environment works wherever it is put, but for the scripts that have its path in them, which are
-# left out. Times are kept: compiled files name their source's.
+# The environment can be relocated, except for the scripts that contain its path, which are left out.
+# Timestamps are kept: compiled files record their source's.
 copy_report() {
     local to new
     if [ "$REPORT" != yes ]; then return 0; fi
@@ -97,7 +97,7 @@ remove() {
 for variable in PREFIX BINDIR LIBDIR INCLUDEDIR ${DESTDIR:+DESTDIR}; do
     folder=${!variable}
     case $variable=$folder in
-        DESTDIR=/*) ;; # No pkg-config file has it.
+        DESTDIR=/*) ;; # No pkg-config file contains it.
         *=/*[[:space:]]*) die "'$folder' has a space in it, which pkg-config files cannot have: choose another folder" ;;
         *=/*) ;;
         *) die "'$folder' is not an absolute path: say $variable=\$PWD/$folder, for example" ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lays the C library out in build/lib and build/include, from what cargo has built. `make build`
-# calls it, and `make install` copies what it has laid out; `make packages` has it in another folder.
+# Lays out the C library in build/lib and build/include, from what cargo has built. `make build`
+# calls it, and `make install` copies the result; `make packages` uses another folder.
 #
 #   scripts/library.sh [BUILT FOLDER]     build/target/release, build
 set -euo pipefail
@@ -10,8 +10,8 @@ readonly BUILT=${1:-build/target/release}
 readonly SOURCE=crates/capi
 readonly LIB=${2:-build}/lib INCLUDE=${2:-build}/include
 
-# The archive holds Rust's standard library, too. Two such archives in one program are a conflict,
-# unless what is not in the header is each one's own.
+# The archive also holds Rust's standard library. Two such archives in one program conflict
+# unless symbols that are not in the header are local.
 static_library() { # FROM TO
     local work
     work=$(mktemp --directory)

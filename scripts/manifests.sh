@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Writes the plain manifests that the chart gives, for those who do not use helm.
+# Writes the plain manifests rendered from the chart, for those who do not use helm.
 #
-#   scripts/manifests.sh [FOLDER]     deploy/kubernetes/manifests, if none is named
+#   scripts/manifests.sh [FOLDER]     deploy/kubernetes/manifests by default
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PWD/build/kubernetes:$PATH
 
 to=${1-deploy/kubernetes/manifests}
-# Built by itself, helm does not know which Kubernetes it is for.
+# As built here, helm does not know which Kubernetes it is for.
 render() { helm template eigentime deploy/kubernetes/chart --namespace eigentime --kube-version 1.36 "$@"; }
 
 mkdir -p "$to"

@@ -5,7 +5,7 @@
 #   scripts/node.sh lint    checks its formatting and its types
 #   scripts/node.sh pack    makes build/node/eigentime-VERSION.tgz
 #
-# Tests and checks are skipped if this machine has no Node, an older one than the package needs, or no npm.
+# Tests and checks are skipped if this machine has no Node, one older than the package needs, or no npm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,14 +28,14 @@ if [ "$(printf '%s\n' "$need" "${have#v}" | sort --version-sort | head -n 1)" !=
     exit
 fi
 
-# Installed packages stay while the lock is the same.
+# Installed packages are kept while the lock file is unchanged.
 mkdir -p "$COPY"
 lock=$(sha256sum "$KIT/package-lock.json" | cut -c1-12)
 find "$COPY" -mindepth 1 -maxdepth 1 ! -name node_modules ! -name "installed-$lock" -exec rm -rf {} +
 cp --recursive --dereference "$KIT/." "$COPY"
 cd "$COPY"
 if [ ! -e "installed-$lock" ]; then
-    # What comes with a package is not run: it would build parts that nothing here uses.
+    # Install scripts are not run: they would build parts that nothing here uses.
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
     touch "installed-$lock"
 fi
@@ -48,7 +48,7 @@ case $what in
         status=0
         npm test --silent 2>&1 | tee "$log" || status=1
         count() { sed -nE "s/^ℹ $1 ([0-9]+)$/\1/p" "$log"; }
-        # As one count: "cancelled" is what node:test calls tests that took too long.
+        # As a single count: "cancelled" is node:test's word for tests that took too long.
         echo "$(count pass) passed, $(($(count fail) + $(count cancelled))) failed, $(count skipped) skipped in $KIT"
         exit "$status"
         ;;

@@ -1,42 +1,42 @@
 #!/usr/bin/env bash
-# Makes the packages of a release in build/packages, the same bytes wherever and whenever the same
+# Makes the packages of a release in build/packages: the same bytes wherever and whenever the same
 # source is built. `make packages` calls it.
 #
 #   scripts/packages.sh              makes all
 #   scripts/packages.sh PACKAGE...   makes these, the static release first: static, image, cluster, bill,
 #                                    report, deb, rpm, wheel, recipes, crates
-#   scripts/packages.sh pack         packs again what is built: the static release and its image
+#   scripts/packages.sh pack         repacks what is built: the static release and its image
 #   scripts/packages.sh reproduce    builds the committed source in two other folders, and compares
 #
-# What the packages are is in deploy/packages/ and in the manifests of crates/cli and crates/capi.
+# The contents of the packages are defined in deploy/packages/ and in the manifests of crates/cli and crates/capi.
 set -euo pipefail
-# Not by a link: cargo names folders by where they are.
+# Not through a link: cargo names folders by their real paths.
 cd -P "$(dirname "$0")/.."
 
 readonly ALL=(image cluster bill report deb rpm wheel recipes crates)
 readonly OUT=$PWD/build/packages
-# What packs, built from source or taken from the registries once.
+# The packaging tools, built from source or taken from the registries once.
 readonly TOOLS=$OUT/tools
 readonly CARGO_DEB=3.8.0 CARGO_GENERATE_RPM=0.21.1 CARGO_CYCLONEDX=0.5.9
 readonly MATURIN=1.16.0 ZIGLANG=0.17.1 CARGO_ZIGBUILD=0.24.1 AUDITWHEEL=6.8.2
-# The oldest C library that the library and the wheel run with, as "manylinux2014" says.
+# The oldest C library that the library and the wheel run with, as stated by "manylinux2014".
 readonly GLIBC=2.17
 readonly MUSL=x86_64-unknown-linux-musl GNU=x86_64-unknown-linux-gnu
 readonly COMMANDS=(eigentime eigentime-oci eigentime-path)
 
 version=$(sed -nE 's/^version *= *"(.*)"/\1/p' Cargo.toml)
-# The commands with what belongs to them, as the static release has them.
+# The commands and their files, as in the static release.
 readonly NAME=eigentime-$version-x86_64-linux
 readonly TREE=$OUT/tree
 # The files of an image.
 readonly ROOT=$OUT/root
-# The plugin of kubectl, with what belongs to it.
+# The plugin of kubectl and its files.
 readonly PLUGIN=$OUT/plugin
 
 say() { echo "packages: $*" >&2; }
 die() { say "$@"; exit 1; }
 
-# The times in packages, and no path of this machine in what is built.
+# Fixed timestamps in packages, and no path of this machine in the build output.
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) ||
         die "no commit to date them by: set SOURCE_DATE_EPOCH to seconds since 1970"
@@ -59,7 +59,7 @@ crate() { # NAME VERSION
     rm -r "$TOOLS/target"
 }
 
-# The linker that knows the symbols of old C libraries, and what builds and checks wheels.
+# The linker that knows the symbols of old C libraries, and the tools that build and check wheels.
 python_tools() {
     local made="$MATURIN $ZIGLANG $CARGO_ZIGBUILD $AUDITWHEEL"
     if [ "$(cat "$TOOLS/python/made-of" 2>/dev/null)" = "$made" ]; then return 0; fi
@@ -71,10 +71,10 @@ python_tools() {
     echo "$made" >"$TOOLS/python/made-of"
 }
 
-build() { # what the static release has, and the pages
+build() { # the contents of the static release, and the pages
     cargo build --locked --release --target "$MUSL" --package eigentime-cli --package eigentime-oci --package eigentime-path
     cargo build --locked --profile static --target "$MUSL" --package eigentime-probe
-    # Of no use to anybody else, and so not optimized.
+    # Used only here, and so not optimized.
     cargo build --locked --package eigentime-cli --example pages
 }
 
@@ -202,7 +202,7 @@ make_image() {
     image eigentime '"Entrypoint": ["/usr/bin/eigentime"], "Cmd": ["--help"], "Env": ["PATH=/usr/bin"]'
 }
 
-# The image for clusters: static programs and nothing else, run by no user of any machine if nobody else is named.
+# The image for clusters: only static programs, run by a user that no machine has unless another is named.
 # Beside it, the plugin of kubectl for those who use the cluster.
 make_cluster() {
     cargo build --locked --release --target "$MUSL" --package eigentime-installer --package eigentime-operator
@@ -228,7 +228,7 @@ make_recipes() {
     done
 }
 
-# Those that others build upon.
+# The crates that others build upon.
 make_crates() {
     cargo publish --dry-run --quiet --locked --allow-dirty --workspace
 }
@@ -241,7 +241,7 @@ checksums() {
     echo "$sums" >SHA256SUMS
 }
 
-# Builds a copy of what is committed. In which folder, for whom and where on earth is not to matter.
+# Builds a copy of the committed source. Folder, user and time zone must not matter.
 build_copy() { # FOLDER UMASK TZ PACKAGE...
     mkdir -p "$1/build/packages" "$TOOLS"
     git archive HEAD | tar --directory="$1" -xf -

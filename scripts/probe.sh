@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds eigentime-probe: one static file, which is carried to wherever something is to be measured.
+# Builds eigentime-probe: one static file, to be copied to wherever something is measured.
 #
 #   scripts/probe.sh            for this machine: build/bin/eigentime-probe
 #   scripts/probe.sh TARGET     for another, such as aarch64-unknown-linux-musl:
@@ -13,7 +13,7 @@ here=$(uname -m)-unknown-linux-musl
 readonly TARGET=${1-$here}
 readonly BUILT=${CARGO_TARGET_DIR:-target}/$TARGET/static/eigentime-probe
 
-# rust-toolchain.toml has the targets that everybody needs.
+# rust-toolchain.toml lists the targets that everybody needs.
 if ! rustup target list --installed | grep -qx "$TARGET"; then
     rustup target add "$TARGET" || die "there is no Rust target $TARGET"
 fi

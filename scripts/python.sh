@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds the Python package: the wheel in build/python, and an environment build/python/venv that has
 # it installed, with what its tests use. The builder and the type checker come from the registry, at
-# the versions pinned here, into build/python/tools; that is done once.
+# the versions pinned here, into build/python/tools; this is done once.
 #
 #   scripts/python.sh [PYTHON]      PYTHON: the interpreter of the environments, python3 by default
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Where the Makefile has it, too, for who calls this by itself.
+# As in the Makefile, for direct calls of this script.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/build/target}
 
 readonly MATURIN=1.16.0
@@ -19,7 +19,7 @@ readonly PYTHON=${1:-python3}
 readonly OUT=$PWD/build/python
 readonly TOOLS=$OUT/tools
 
-# Makes an environment anew, unless it is there and was made of the same things.
+# Recreates an environment, unless it exists and was made from the same inputs.
 environment() { # FOLDER PACKAGE...
     local folder=$1 made
     shift

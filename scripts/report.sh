@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Installs `eigentime report`, the Python package python/eigentime_report, with what it needs, into an
-# environment of its own, build/venv; build/bin/eigentime-report runs it. It does nothing when that is
-# there already.
+# Installs `eigentime report`, the Python package python/eigentime_report, with its dependencies, into
+# a separate environment, build/venv; build/bin/eigentime-report runs it. It does nothing if that
+# already exists.
 #
 #   scripts/report.sh          for `make build`
-#   scripts/report.sh wheel    for `make packages`: no more than the wheel, build/report/*.whl
+#   scripts/report.sh wheel    for `make packages`: only the wheel, build/report/*.whl
 #   scripts/report.sh tests    for `make test`: also build/report/tests, where its tests run
 #   scripts/report.sh types    for `make lint`: checks the types of the package
-#   scripts/report.sh lock     writes the lists of versions anew, from pyproject.toml: requirements.lock,
-#                              and requirements-build.lock and requirements-tests.lock of what only
+#   scripts/report.sh lock     regenerates the lists of versions from pyproject.toml: requirements.lock,
+#                              and requirements-build.lock and requirements-tests.lock for what only
 #                              building and testing need
 #
-# Versions are those of the lists, and each file's checksum has to be the one in them. Where there is no
-# Python 3.11, it says so and ends well: all other commands work without it.
+# Versions are those of the lists, and each file's checksum must match the one there. If there is no
+# Python 3.11, it says so and succeeds: all other commands work without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,18 +20,18 @@ readonly SOURCE=python/eigentime_report
 readonly VENV=build/venv
 readonly WORK=build/report
 readonly TESTS=$WORK/tests
-# What installs and builds, so that build/venv has nothing but what `eigentime report` needs.
+# The tools that install and build, so that build/venv has only what `eigentime report` needs.
 readonly TOOLS=$WORK/tools
 readonly UV=0.9.10
-# The oldest Python that the lists are for.
+# The oldest Python that the lists support.
 readonly OLDEST=3.11
 
-# What is compiled belongs beside its source: whoever runs it later may not be allowed to write there.
+# Compiled files belong beside their source: a later user may not be allowed to write there.
 unset PYTHONPYCACHEPREFIX PYTHONDONTWRITEBYTECODE
 
 say() { echo "report: $*" >&2; }
 
-# The first Python that is new enough, and can make environments. The system's comes first: every user
+# The first Python that is new enough and can make environments. The system's comes first: every user
 # can run it once that is installed.
 interpreter() {
     local python
@@ -44,13 +44,13 @@ interpreter() {
     return 1
 }
 
-# What an environment was made of.
+# The inputs of an environment.
 made_of() { # LIST
     "$python" -c 'import sys; print(sys.executable, sys.version)'
     sha256sum <"$1"
 }
 
-# Is this in a file already? If not, it is to be put there when that is done.
+# Whether the text is in the file already. If not, it must be put there when that is done.
 is_done() { # FILE TEXT
     [ "$(cat "$1" 2>/dev/null)" = "$2" ]
 }
@@ -61,7 +61,7 @@ pip() { # FOLDER ARGUMENT...: does something to an environment
     "$TOOLS/bin/python" -m pip --python "$folder/bin/python" --quiet --disable-pip-version-check "$@"
 }
 
-# Makes an environment anew, unless it is there and was made of the same things.
+# Recreates an environment, unless it exists and was made from the same inputs.
 environment() { # FOLDER LIST OPTION...: of venv
     local folder=$1 list=$SOURCE/$2 made
     shift 2
@@ -82,7 +82,7 @@ wheel() {
     pip "$TOOLS" wheel --no-deps --no-index --no-build-isolation --wheel-dir "$WORK" "./$SOURCE"
 }
 
-# Builds the package's wheel and installs that, unless it was made of the same files.
+# Builds the package's wheel and installs it, unless it was made from the same files.
 package() {
     local made
     made=$(find "$SOURCE"/{pyproject.toml,README.md,LICENCES.md,LICENSE-*,src} -type f ! -name '*.pyc' -print0 | sort --zero-terminated |
@@ -102,7 +102,7 @@ launcher() {
     ln -sfn ../venv/eigentime-report build/bin/eigentime-report
 }
 
-# What only tests need, in front of what build/venv has.
+# What only tests need, in addition to the contents of build/venv.
 tests() {
     local sites
     environment "$TESTS" requirements-tests.lock --without-pip

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures what docs/results holds: every level and load of this machine, in some thirty minutes, best
-# on one that does nothing else. It needs what `make build` and `make vm` make, and root for all of it.
+# Measures the contents of docs/results: every level and load of this machine, in some thirty minutes,
+# best on an idle machine. It needs what `make build` and `make vm` make, and root for all of it.
 #
 #   scripts/results.sh [FOLDER]      the folder to write, docs/results by default
 set -euo pipefail
@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$folder"
 rm -rf "$folder/data" "$folder"/*.txt
 
-# $(measure NAME ARGUMENT...): one run, and the table that it ends with.
+# $(measure NAME ARGUMENT...): one run, and the table at its end.
 parts=()
 measure() {
     local name=$1
@@ -27,9 +27,9 @@ measure() {
     parts+=("$work/$name")
 }
 
-# The papers' counts, less what would take hours: a hundred thousand calls in a record, and under loads
-# two thousand, not a million. Five blocks where nothing else runs: what one block has in common with
-# itself is no news of the machine. One or two under loads, where everything takes ten times as long.
+# The papers' counts, reduced where they would take hours: a hundred thousand calls in a record, and
+# two thousand under loads, not a million. Five blocks without load: what one block shares with itself
+# says nothing about the machine. One or two under loads, where everything takes ten times as long.
 measure calls calls --records 60 --calls 100000 --blocks 5 --load idle
 measure reads-and-sleeps read sleep warp --interval 1ms --policy other --blocks 5 --load idle
 measure events events --preset paper --blocks 5 --load idle

@@ -4,9 +4,9 @@
 #
 #   scripts/setup.sh [GROUP...]     build (the default), python, lint, packages, tests, bench
 #
-# It changes nothing but packages: services that come with a package are neither started nor enabled.
+# It only changes packages: services that come with a package are neither started nor enabled.
 # It is silent when nothing is missing. What `build`, `python`, `lint` and `packages` need is essential; what
-# `tests` and `bench` need is optional: where it can't be installed, the script says so and goes on,
+# `tests` and `bench` need is optional: if it cannot be installed, the script says so and continues,
 # and the tests or comparisons that need it are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ readonly POLICY_MARK="eigentime's scripts/setup.sh"
 say() { echo "setup: $*" >&2; }
 die() { say "$@"; exit 1; }
 
-# Runs a talkative command; what it says is kept in a file, and shown when it fails.
+# Runs a verbose command; its output is kept in a file, and shown if it fails.
 logged() { # COMMAND...
     mkdir -p build
     if ! "$@" >"$LOG" 2>&1; then
@@ -39,13 +39,13 @@ installed() { # PACKAGE
     [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-available() { # PACKAGE: does the distribution have it?
+available() { # PACKAGE: whether the distribution has it
     local policy
     policy=$(LC_ALL=C apt-cache policy "$1")
     grep -q '^  Candidate: [^(]' <<<"$policy"
 }
 
-# Where the command that a package is wanted for is there from elsewhere, the package is not needed.
+# A package is not needed if its command is already there from elsewhere.
 present() { # PACKAGE
     case $1 in
         clang) compgen -c clang | grep -xqE 'clang(-[0-9]+)?' ;;
@@ -75,7 +75,7 @@ missing_of() { # GROUP...: prints the packages of these groups that this machine
     done | sort -u
 }
 
-# Sets `as_root` to the prefix of commands that need root; fails when there is no way to be root.
+# Sets `as_root` to the prefix for commands that need root; fails if root is unavailable.
 as_root=()
 find_root() {
     if [ "$EUID" = 0 ]; then return 0; fi
@@ -85,7 +85,7 @@ find_root() {
 }
 
 # While packages are installed, a policy file (Debian's own mechanism, see invoke-rc.d(8)) keeps
-# maintainer scripts from starting services. A file that is there already is left alone.
+# maintainer scripts from starting services. An existing file is left alone.
 forbid_service_starts() {
     if [ -e "$POLICY" ] && ! grep -qF "$POLICY_MARK" "$POLICY"; then return 0; fi
     trap allow_service_starts EXIT
@@ -98,7 +98,7 @@ allow_service_starts() {
     if [ -e "$POLICY" ] && grep -qF "$POLICY_MARK" "$POLICY"; then "${as_root[@]}" rm "$POLICY"; fi
 }
 
-# Takes back what the installation of a package has enabled for the next boot.
+# Undoes what the installation of a package has enabled for the next boot.
 disable_services_of() { # PACKAGE
     local files units scripts unit now=()
     files=$(dpkg-query --listfiles "$1")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests the clock library as built for AArch64, under qemu's user emulation; `make test` calls it.
-# The counter's instructions are carried out, but it is not trusted there: the kernel under the
-# emulation keeps time by something else.
+# Tests the clock library built for AArch64, under qemu's user emulation; `make test` calls it.
+# The counter's instructions work, but it is not trusted there: the kernel under the emulation
+# keeps time with something else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

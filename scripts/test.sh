@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# Runs all test suites, each to its end whatever the others do, then repeats the counts that the
-# runners printed, with why tests failed, and says which suites did. `make test` calls it, after what
-# the suites need is built.
+# Runs all test suites, each to its end regardless of the others, then repeats the counts that the
+# runners printed, with the reasons of failures, and says which suites failed. `make test` calls it,
+# after building what the suites need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What runners print as their result: Rust's, unittest's, pytest's, and what of a suite is skipped.
+# What runners print as their result: Rust's, unittest's, pytest's, and the skipped parts of a suite.
 readonly COUNTS='^(test result: |Ran [0-9]+ tests? |OK\b|FAILED \(|[0-9]+ (passed|failed)|skipped: the |[0-9]+ test binaries have begun)'
-# Doctests and examples of a crate that has none.
+# The result of a crate without doctests and examples.
 readonly EMPTY='^test result: ok\. 0 passed; 0 failed; 0 ignored'
-# Where runners begin to tell why tests have failed, and how much of that is repeated.
+# Where runners begin to explain failures, and how much of that is repeated.
 readonly FAILURES='^failures:$|^✖ failing tests|^=+ FAILURES =+$|^(FAIL|ERROR): |--- FAIL: |^\[ERROR\]'
 readonly MOST_LINES=60
-# Under which line the harness of tests in Rust says why one has failed, and how much of each is repeated
+# The line under which the Rust test harness says why a test failed, and how much of each is repeated
 # right before the counts.
 readonly REASON='^---- .+ ----$' REASON_LINES=3
-# Where they have told it, and go on with what is of no use there.
+# Where they have finished, and continue with what is of no use there.
 readonly TOLD='^(test result: |Ran [0-9]+ tests? )'
 
-# By it Linux 6.18 may give what runs in other sessions than the tests, as supervisors do, no processor for
-# seconds (docs/limits.md).
+# With it, Linux 6.18 may give processes in other sessions than the tests, such as supervisors, no
+# processor for seconds (docs/limits.md).
 readonly AUTOGROUP=/proc/sys/kernel/sched_autogroup_enabled
 
 logs=$(mktemp -d)
@@ -28,7 +28,7 @@ trap 'end' EXIT
 readonly SUITES=(bench python report kubernetes unit aarch64 go java node action examples packages end-to-end)
 
 end() {
-    # If it is interrupted: what runs in the background is not.
+    # On interrupt: what runs in the background is not interrupted.
     if [ -n "$beside" ]; then kill -- -"$beside"; fi
     rm -rf "$logs"
 }
@@ -41,8 +41,8 @@ suite() { # NAME COMMAND...
     echo "$((SECONDS - begin)) s" >"$logs/$name.time"
 }
 
-# Has each of Rust's test binaries that has begun told a result? One that has become another program
-# meanwhile ends well all the same.
+# Whether each Rust test binary that began has reported a result. One that has become another program
+# meanwhile exits successfully all the same.
 tells_results() { # NAME
     local begun told
     begun=$(grep -cE '^running [0-9]+ tests?$' "$logs/$1") || begun=0
@@ -53,14 +53,14 @@ tells_results() { # NAME
     }
 }
 
-# Has the scheduler take no notice of sessions until this script has ended, however it does.
+# Makes the scheduler ignore sessions until this script has ended, however it does.
 leave_autogroups() {
     if [ ! -w "$AUTOGROUP" ] || [ "$(cat "$AUTOGROUP")" = 0 ]; then return; fi
     setsid sh -c "tail --pid=$$ --follow /dev/null; echo 1 >$AUTOGROUP" </dev/null >/dev/null 2>&1 &
     echo 0 >"$AUTOGROUP"
 }
 
-# Those of `eigentime report` run where it is built, which Python may be too old for.
+# The tests of `eigentime report` run where it is built, for which Python may be too old.
 report() {
     scripts/report.sh tests || return
     if [ -e build/report/tests ]; then
@@ -78,8 +78,8 @@ in_python() {
 }
 
 leave_autogroups
-# The tests in Python compute, and unit tests mostly wait: they run beside each other. What those in
-# Python print is shown once they have ended.
+# The tests in Python compute, and unit tests mostly wait: they run in parallel. The output of those in
+# Python is shown once they have ended.
 set -m
 in_python >"$logs/in_python" 2>&1 </dev/null &
 beside=$!

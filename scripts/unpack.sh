@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks a package of Debian trixie in a folder, for tests of what this machine's distribution does not have. Nothing
-# is installed, and an ordinary user can run it. The package is checked by the key of Debian's archive.
+# Unpacks a package of Debian trixie into a folder, for tests that need what this machine's distribution lacks. Nothing
+# is installed, and an ordinary user can run it. The package is verified with the key of Debian's archive.
 #
 #   scripts/unpack.sh PACKAGE FOLDER            the package alone
 #   scripts/unpack.sh --needed PACKAGE FOLDER   with all packages that it needs

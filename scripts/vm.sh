@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Fetches the distribution's kernel for virtual machines (eigentime bench --level vm) and builds the
 # module eigentime_hrtimer for it. Nothing is installed: packages are unpacked below build/vm, and
-# what is needed of them goes to build/share/eigentime/vm:
+# what is needed from them goes to build/share/eigentime/vm:
 #
 #   vmlinuz, version    the kernel, and its release
-#   modules/*.ko        what it needs there; modules/list has their names in the order of loading
-#   modules/criu        the names of those that CRIU needs besides, for the tests of checkpoints
+#   modules/*.ko        what it needs there; modules/list has their names in loading order
+#   modules/criu        the names of those that CRIU also needs, for the tests of checkpoints
 #
 # `scripts/vm.sh rt` fetches the distribution's real-time kernel (PREEMPT_RT) for bench/mechanisms.py, to
 # build/share/eigentime/vm-rt, without modules.
 #
-# An ordinary user can run it. It does nothing when that is there already. Where the kernel can't be
-# had, it says so and ends well: tests that need it are skipped.
+# An ordinary user can run it. It does nothing if that is already there. If the kernel cannot be
+# fetched, it says so and succeeds: tests that need it are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,8 +20,8 @@ readonly KIND=${1-}
 readonly TARGET=$PWD/build/share/eigentime/vm${KIND:+-$KIND}
 readonly SOURCE=kernel/hrtimer
 
-# The kernels that distributions make for virtual machines, with their headers; the first is taken
-# that there is: Debian's, Ubuntu's.
+# The kernels that distributions make for virtual machines, with their headers; the first available
+# one is used: Debian's, Ubuntu's.
 case $KIND in
     "") readonly KERNELS=("linux-image-cloud-amd64 linux-headers-cloud-amd64" "linux-image-virtual linux-headers-virtual") ;;
     rt) readonly KERNELS=("linux-image-rt-amd64") ;;
@@ -31,14 +31,14 @@ case $KIND in
         ;;
 esac
 
-# Of what these depend on, what is part of the kernel. Compilers are those of the machine.
+# Which of their dependencies are part of the kernel. Compilers are the machine's.
 readonly PARTS='linux-(image|modules|headers|kbuild)-'
 
-# What the kernel needs in the virtual machine: a port, a disk, and its file system. What it has built
-# in is no module.
+# What the kernel needs in the virtual machine: a port, a disk, and its file system. What is built
+# in is not a module.
 readonly MODULES=(virtio_pci virtio_console virtio_blk crc32c_generic ext4)
 
-# What CRIU looks at before it does anything: sockets, and the rules for packets.
+# What CRIU checks before it does anything: sockets, and packet filter rules.
 readonly FOR_CRIU=(nf_tables unix_diag tcp_diag udp_diag raw_diag netlink_diag af_packet_diag)
 
 say() { echo "vm: $*" >&2; }
@@ -50,7 +50,7 @@ skip() {
 
 stamp() { cat scripts/vm.sh "$SOURCE"/* | sha256sum | cut -c1-12; }
 
-# Lists of packages of our own, for when the machine has none, or they are too old.
+# Our own package lists, for when the machine has none, or they are too old.
 own_lists() {
     options+=(-o "Dir::State::Lists=$WORK/lists" -o "Dir::Cache=$WORK/cache" -o Debug::NoLocking=1)
     mkdir -p "$WORK/lists/partial" "$WORK/cache/archives/partial"
@@ -61,7 +61,7 @@ own_lists() {
     fi
 }
 
-# The parts of packages: themselves and what they depend on, as far as that is of the kernel.
+# The parts of packages: themselves and their dependencies that belong to the kernel.
 parts_of() { # PACKAGE...
     local all=("$@") next=0 found
     while [ "$next" -lt "${#all[@]}" ]; do
@@ -98,12 +98,12 @@ fetch() {
     return 1
 }
 
-# What a module says of itself: `name=value`, each with a zero byte behind it.
+# A field of a module's information: `name=value`, each followed by a zero byte.
 modinfo_of() { # FILE FIELD
     LC_ALL=C tr '\0' '\n' <"$1" | LC_ALL=C sed -n "s/^$2=//p"
 }
 
-# Puts a module where virtual machines take it from, after those that it needs.
+# Puts a module where virtual machines load it from, after those that it needs.
 add_module() { # NAME LIST
     local name=${1//-/_} list=$new/modules/$2 file needed
     if grep -qsx "$name.ko" "$new/modules/list" "$list"; then return 0; fi
@@ -120,7 +120,7 @@ add_module() { # NAME LIST
     echo "$name.ko" >>"$list"
 }
 
-# Builds our own module with the headers of the kernel, which look for each other in /usr/src.
+# Builds our own module with the kernel's headers, which look for each other in /usr/src.
 build_module() { # RELEASE
     local headers=$root/usr/src/linux-headers-$1
     sed -i "s#\([[:space:]]\)/usr/src/#\1$root/usr/src/#" "$headers/Makefile"
@@ -132,7 +132,7 @@ build_module() { # RELEASE
     echo eigentime_hrtimer.ko >>"$new/modules/list"
 }
 
-build() { # RELEASE: our own module, or says that it cannot be built
+build() { # RELEASE: builds our own module, or says that it cannot
     local log=$WORK/module.log
     say "building eigentime_hrtimer for $1"
     if ! build_module "$1" >"$log" 2>&1; then

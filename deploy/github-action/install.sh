@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the static release of Eigentime for the steps that follow. A step of action.yml, from which the
-# variables REPOSITORY, VERSION, ARCHIVE and CHECKSUM come.
+# Installs the static release of Eigentime for the following steps. A step of action.yml, which sets the
+# variables REPOSITORY, VERSION, ARCHIVE and CHECKSUM.
 set -euo pipefail
 
 die() { # MESSAGE HELP

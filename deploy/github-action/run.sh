@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs commands on a timeline. A step of action.yml, from which the variables COMMANDS, COMMAND_SHELL, OPTIONS and
-# OPTION_... come.
+# Runs commands on a timeline. A step of action.yml, which sets the variables COMMANDS, COMMAND_SHELL, OPTIONS and
+# OPTION_....
 set -euo pipefail
 
-# As the runner does for steps of its own.
+# As the runner does for its own steps.
 case $COMMAND_SHELL in
     bash) template="bash --noprofile --norc -eo pipefail {0}" ;;
     sh) template="sh -e {0}" ;;
@@ -28,7 +28,7 @@ if ! words=$(xargs --no-run-if-empty printf '%s\n' <<<"$OPTIONS"); then
 fi
 if [ -n "$words" ]; then mapfile -t -O "${#arguments[@]}" arguments <<<"$words"; fi
 
-# An option that is wrong is told in one line, for the summary of the workflow's run.
+# A wrong option is reported in one line, for the summary of the workflow run.
 if ! said=$(eigentime run "${arguments[@]}" --help 2>&1 >/dev/null); then
     said=${said#error: }
     printf '::error::eigentime run: %s\n' "$said"

@@ -14,7 +14,7 @@ NAMES = ("LICENSE", "LICENCE", "COPYING", "UNLICENSE", "NOTICE", "COPYRIGHT")
 
 
 def linked(metadata, crates):
-    """The packages that these crates have in them, themselves included."""
+    """The packages that these crates contain, including themselves."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     open_ends = [key for key, package in packages.items() if package["name"] in crates]
@@ -31,14 +31,14 @@ def linked(metadata, crates):
 
 
 def texts(package):
-    """The files in which a package states its licence."""
+    """The files that state a package's licence."""
     folder = Path(package["manifest_path"]).parent
     files = (file for file in sorted(folder.iterdir()) if file.is_file())
     return [file for file in files if file.name.upper().startswith(NAMES)]
 
 
 def main(crates):
-    """Prints them, and fails where a package has none and does not say which it is under."""
+    """Prints them, and fails if a package has none and does not name its licence."""
     users, without = defaultdict(set), []
     for package in linked(json.load(sys.stdin), crates):
         if package["source"] is None:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A month passes for a compose file. COMPOSE_FILE names it and what puts it on the timeline.
+# A month passes for a compose file. COMPOSE_FILE names it and the file that puts it on the timeline.
 #
 #   test.sh COMPOSE     the command: docker compose, or docker-compose
 set -eu

@@ -29,7 +29,7 @@ func TestAMonthPasses(t *testing.T) {
 	expect(t, shop, "/jobs", 200, "2038-02-18\n")
 }
 
-// client is what the shop answers to a request.
+// client returns the shop's answer to a request.
 type client func(path string) (status int, text string)
 
 // startShop starts a shop and its database, with options of their containers.

@@ -21,7 +21,7 @@ test(
   }),
 );
 
-/** Starts a shop and its database on a timeline; the shop is a function of the path that is asked for. */
+/** Starts a shop and its database on a timeline; the shop is a function of the requested path. */
 async function startShop(t, timeline) {
   const started = [];
   const start = async (container) => {

@@ -1,4 +1,4 @@
-"""What the documentation shows is what runs."""
+"""The code that the documentation shows is the code that runs."""
 
 import re
 import subprocess

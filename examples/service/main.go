@@ -1,4 +1,4 @@
-// Shop is a service as many are: it issues tokens that expire, and has a job that runs every day. It knows
+// Shop is a typical service: it issues tokens that expire, and has a job that runs every day. It knows
 // nothing of Eigentime.
 package main
 
@@ -62,7 +62,7 @@ func open(url string) (*sql.DB, error) {
 	return database, err
 }
 
-// work runs the job whenever the timer ends, which is then set to the next day.
+// work runs the job whenever the timer expires, and sets the timer to the next day.
 func work(database *sql.DB, timer *time.Timer) {
 	for range timer.C {
 		timer.Reset(day)
@@ -72,7 +72,7 @@ func work(database *sql.DB, timer *time.Timer) {
 	}
 }
 
-// runs is the dates on which the job has run, by the clock of the database.
+// runs returns the dates on which the job has run, by the clock of the database.
 func runs(database *sql.DB) (dates []string, err error) {
 	const query = "SELECT coalesce(array_agg(to_char(at, 'YYYY-MM-DD') ORDER BY at), '{}') FROM runs"
 	err = database.QueryRow(query).Scan(pq.Array(&dates))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Tokens are JSON Web Tokens, signed by HS256 with a key that lives as long as the service.
+// Tokens are JSON Web Tokens, signed using HS256 with a key that lives as long as the service.
 var (
 	key    = random(32)
 	base   = base64.RawURLEncoding
@@ -33,7 +33,7 @@ func issue(expires time.Time) string {
 	return signed + "." + base.EncodeToString(sign(signed))
 }
 
-// verify says what is wrong with a token.
+// verify returns what is wrong with a token.
 func verify(token string, now time.Time) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || parts[0] != header {

@@ -1,5 +1,5 @@
-// Package eigentime makes time a test fixture: programs and containers that a test starts get clocks of
-// their own, which the test moves.
+// Package eigentime makes time a test fixture: programs and containers that a test starts get their own
+// clocks, which the test moves.
 //
 //	func TestTokenExpires(t *testing.T) {
 //		tl := eigentime.New(t, eigentime.Date("2038-01-19"))
@@ -9,9 +9,9 @@
 //		...
 //	}
 //
-// The clocks are those of a timeline of Eigentime, which the command eigentime makes. It is the one that the
-// environment variable EIGENTIME names, or else the one on PATH. The methods have the names and the meaning
-// of the protocol of timelines, docs/guide/control.md in the repository of Eigentime.
+// The clocks belong to a timeline of Eigentime, made by the command eigentime: the one named by the environment
+// variable EIGENTIME, or else the one on PATH. The methods have the names and meanings of the timeline protocol,
+// docs/guide/control.md in the repository of Eigentime.
 package eigentime
 
 import (
@@ -30,20 +30,20 @@ import (
 	"syscall"
 )
 
-// Timeline is a timeline of Eigentime. Its methods may be called by several goroutines at a time.
+// Timeline is a timeline of Eigentime. Its methods may be called from several goroutines at once.
 type Timeline struct {
 	name    string
 	binary  string
 	socket  string
-	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" where they find it without: /tmp/eigentime-UID
+	runtime string // EIGENTIME_RUNTIME_DIR of its programs, or "" if they need none: /tmp/eigentime-UID
 
-	holder *exec.Cmd // removes the timeline when its standard input ends, or nil if this process did not make it
+	holder *exec.Cmd // removes the timeline when its standard input closes; nil if this process did not make it
 	held   io.Closer // that input
 	ending sync.Once
 }
 
-// Create makes a timeline. Without [Name] and [Joinable], no other program finds it. It ends by Close, or with this
-// process, however that ends.
+// Create makes a timeline. Without [Name] and [Joinable], no other program finds it. It ends with Close or when this
+// process ends, for whatever reason.
 func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	var creation creation
 	for _, option := range options {
@@ -63,7 +63,7 @@ func Create(ctx context.Context, options ...Option) (*Timeline, error) {
 	return timeline, nil
 }
 
-// Open finds an existing timeline of the user by its name, such as the timeline of a container.
+// Open finds an existing timeline of the user by name, such as the timeline of a container.
 func Open(name string) (*Timeline, error) {
 	timeline, err := newTimeline()
 	if err != nil {
@@ -76,24 +76,24 @@ func Open(name string) (*Timeline, error) {
 	return timeline, timeline.found(shown, complaints.String(), err)
 }
 
-// Name is its name, by which `eigentime ctl` and containers find it, unless it is private.
+// Name returns the name under which `eigentime ctl` and containers find the timeline, unless it is private.
 func (timeline *Timeline) Name() string { return timeline.name }
 
-// Command is a command that runs on the timeline; otherwise it is as made by [exec.Command]. The program is
-// looked for when the command runs: if it is missing, the command ends with status 127. If the timeline has ended,
+// Command returns a command that runs on the timeline; otherwise it is like one from [exec.Command]. The program is
+// looked up when the command runs: if it is missing, the command exits with status 127. If the timeline has ended,
 // starting the command fails.
 //
-// A command that has been started joins the timeline a moment later. [Timeline.Wait] for [Joined] with its
-// Process.Pid waits for that, before a leap or a wait for [Empty], for instance.
+// A started command joins the timeline a moment later. To wait for that, for instance before a leap or a wait for
+// [Empty], use [Timeline.Wait] for [Joined] with its Process.Pid.
 func (timeline *Timeline) Command(name string, arguments ...string) *exec.Cmd {
 	return timeline.CommandContext(context.Background(), name, arguments...)
 }
 
-// CommandContext is Command with a context: when ctx is done, the program is killed. Its deadline is one of
-// the test's clock and not of the timeline's.
+// CommandContext is Command with a context: when ctx is done, the program is killed. The deadline is measured on
+// the test's clock, not the timeline's.
 func (timeline *Timeline) CommandContext(ctx context.Context, name string, arguments ...string) *exec.Cmd {
-	// Not in the command's Env, since callers replace that: the command would not find the timeline then. If it is
-	// empty, the variable counts as missing.
+	// Not in the command's Env: callers replace that, and the command would not find the timeline. An empty
+	// variable counts as unset.
 	words := []string{"EIGENTIME_RUNTIME_DIR=" + timeline.runtime, timeline.binary, "run", "--timeline", timeline.name, "--existing", "--", name}
 	command := exec.CommandContext(ctx, "env", append(words, arguments...)...)
 	if _, err := os.Stat(timeline.socket); err != nil {
@@ -102,7 +102,7 @@ func (timeline *Timeline) CommandContext(ctx context.Context, name string, argum
 	return command
 }
 
-// Close ends the timeline and its members. It is no error if the timeline has ended before.
+// Close ends the timeline and its members. Closing a timeline that has already ended is not an error.
 func (timeline *Timeline) Close() error {
 	err := timeline.call("remove", params{"force": true}, nil)
 	if errors.Is(err, errEnded) {
@@ -116,12 +116,12 @@ func (timeline *Timeline) Close() error {
 	return err
 }
 
-// make runs the command that makes the timeline, and goes on from what is saved, if anything is.
+// make runs the command that makes the timeline, continuing from saved if it is not empty.
 func (timeline *Timeline) make(ctx context.Context, words []string, saved []byte) error {
 	var complaints strings.Builder
 	command := exec.Command(timeline.binary, words...)
 	command.Stderr = &complaints
-	// Ctrl-C is for the process that has started it.
+	// Ctrl-C is meant for the process that started it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	input, inputError := command.StdinPipe()
 	output, outputError := command.StdoutPipe()
@@ -129,7 +129,7 @@ func (timeline *Timeline) make(ctx context.Context, words []string, saved []byte
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { input.Close() })()
-	// An empty line ends a document that is cut short. If this fails, the command says why.
+	// An empty line terminates a truncated document. If this fails, the command says why.
 	fmt.Fprintf(input, "%s\n\n", saved)
 	told, err := bufio.NewReader(output).ReadBytes('\n')
 	if ctx.Err() == nil && err == nil {
@@ -144,8 +144,8 @@ func (timeline *Timeline) make(ctx context.Context, words []string, saved []byte
 	return timeline.found(nil, complaints.String(), err)
 }
 
-// found takes what the command tells of the timeline. Otherwise, the error has its message: that, help or a tip, and
-// how it is used, which is left out.
+// found parses the command's description of the timeline. Otherwise, the error holds its message with help or a tip;
+// the usage text is left out.
 func (timeline *Timeline) found(told []byte, complaints string, err error) error {
 	place := struct{ Name, Socket string }{}
 	if json.Unmarshal(told, &place) == nil {
@@ -175,7 +175,7 @@ func newTimeline() (*Timeline, error) {
 	}
 	binary, err = filepath.Abs(binary)
 	if strings.Contains(binary, "=") {
-		// The command env takes it for a variable.
+		// The command env would take it for a variable.
 		return nil, &Error{CodeCommand, fmt.Sprintf("'%s': the path of the command eigentime has a '='", binary), "let the environment variable EIGENTIME name a link to it whose path has none"}
 	}
 	return &Timeline{binary: binary}, err

@@ -39,7 +39,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// output runs a command, and is what it prints.
+// output runs a command and returns what it prints.
 func output(t *testing.T, command *exec.Cmd) string {
 	t.Helper()
 	text, err := command.Output()
@@ -49,7 +49,7 @@ func output(t *testing.T, command *exec.Cmd) string {
 	return strings.TrimSpace(string(text))
 }
 
-// between fails unless an instant is in the hour that follows earliest.
+// between fails unless instant lies within the hour after earliest.
 func between(t *testing.T, instant, earliest time.Time) {
 	t.Helper()
 	if instant.Before(earliest) || instant.After(earliest.Add(time.Hour)) {
@@ -108,7 +108,7 @@ func TestAllOptionsOfTheStart(t *testing.T) {
 func TestALeapEndsASleep(t *testing.T) {
 	t.Parallel()
 	tl := eigentime.New(t, eigentime.At(start))
-	// Not longer: GNU sleep takes several waits for more than 24 days.
+	// Not longer: GNU sleep splits sleeps of more than 24 days into several waits.
 	sleeper := tl.Command("sleep", "20d")
 	must(t, sleeper.Start())
 	tl.Wait(patient(t), eigentime.BlockedIn(0, "clock_nanosleep"))
@@ -400,7 +400,7 @@ func TestATemporaryDirectoryThatIsMissing(t *testing.T) {
 	}
 }
 
-// failing is a test that notes its failure.
+// failing is a test that records its failure.
 type failing struct {
 	testing.TB
 	message string
@@ -470,7 +470,7 @@ func TestATimelineIsClosedByAll(t *testing.T) {
 	must(t, tl.Wait(context.Background(), eigentime.Ended()))
 }
 
-// A socket's path has at most 107 bytes.
+// A socket path has at most 107 bytes.
 func TestALongTemporaryDirectory(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
 	must(t, os.Mkdir(long, 0o700))
@@ -526,7 +526,7 @@ func TestNamedTimelines(t *testing.T) {
 			if date := output(t, same.Command("date", "-u", "+%F")); date != "2038-01-21" {
 				t.Errorf("date prints %s", date)
 			}
-			// Not another timeline of the same name, nor none, where the environment is another one.
+			// Neither another timeline of the same name nor none when the environment differs.
 			command := tl.Command("sh", "-c", "date -u +%F; echo $XDG_RUNTIME_DIR")
 			command.Env = []string{"PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=/nonexistent"}
 			if printed := output(t, command); printed != "2038-01-21\n/nonexistent" {
@@ -542,7 +542,7 @@ func TestNamedTimelines(t *testing.T) {
 			if !tl.Show().Joinable {
 				t.Error("containers may not join it")
 			}
-			// Another one gets a name of its own.
+			// A second one gets its own name.
 			if other := eigentime.New(t, eigentime.Joinable()); other.Name() == tl.Name() {
 				t.Errorf("two are called %s", tl.Name())
 			}
@@ -568,7 +568,7 @@ func TestNothingIsLeftOfATestThatIsKilled(t *testing.T) {
 	events, err := tl.Watch(patient(t))
 	must(t, err)
 	must(t, victim.Process.Kill())
-	victim.Wait() // It says that the process was killed.
+	victim.Wait() // It reports that the process was killed.
 	for _, err := range events {
 		must(t, err)
 	}
@@ -634,7 +634,7 @@ func TestAServerIsReady(t *testing.T) {
 	must(t, command.Wait())
 }
 
-// BenchmarkNew is the set-up and the tear-down of a fixture.
+// BenchmarkNew measures set-up and tear-down of a fixture.
 func BenchmarkNew(b *testing.B) {
 	for range b.N {
 		tl, err := eigentime.Create(context.Background(), eigentime.At(start))

@@ -14,7 +14,7 @@ import (
 	"eigentime"
 )
 
-// The example of README.md; a test checks that it is the same.
+// The example in README.md; a test checks that they match.
 func TestTokenExpires(t *testing.T) {
 	tl := eigentime.New(t, eigentime.Date("2038-01-19"))
 	valid := func() bool {
@@ -48,7 +48,7 @@ func Example() {
 	// Output: 2038-02-18
 }
 
-// A server that prints when it starts a job, whose next one is due in ten days.
+// A server that prints a line when it starts a job; the next job is due in ten days.
 func ExampleTimeline_Wait() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func ExampleTimeline_Wait() {
 	// Output: 2038-01-29
 }
 
-// startReading starts a command, and reads the lines that it prints.
+// startReading starts a command and returns a reader of its output lines.
 func startReading(command *exec.Cmd) (*bufio.Scanner, error) {
 	printed, err := command.StdoutPipe()
 	if err != nil {

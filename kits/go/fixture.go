@@ -7,8 +7,8 @@ import (
 )
 
 // Fixture is a timeline that belongs to a test. Its methods fail the test instead of returning an error; like
-// [testing.TB.FailNow], they must be called by the test's own goroutine. Those of its Timeline return errors,
-// also those that it has from there, such as Watch.
+// [testing.TB.FailNow], they must be called from the test's own goroutine. The methods of its Timeline, including
+// promoted ones such as Watch, return errors.
 type Fixture struct {
 	*Timeline
 	test testing.TB

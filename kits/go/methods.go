@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Info is what a timeline says of itself.
+// Info describes a timeline.
 type Info struct {
 	Name       string
 	Protocol   int
 	Version    string
-	Supervisor int // its process
-	// By which programs join, and by which containers do: annotations, or the environment.
+	Supervisor int // the process ID of its supervisor
+	// How programs join, and how containers do: annotations or environment variables.
 	Join struct {
 		Command     []string
 		Annotations map[string]string
@@ -24,15 +24,15 @@ type Info struct {
 	}
 }
 
-// State is the clocks of a timeline and its members.
+// State holds the clocks of a timeline and its members.
 type State struct {
 	Name       string
 	State      string  // "running", "frozen" or "wall frozen"
-	Rate       float64 // virtual seconds per host second, also while it is frozen
+	Rate       float64 // virtual seconds per host second, even while frozen
 	Joinable   bool
 	SettableBy string `json:"settable_by"`
 	Members    []Member
-	// The whole answer, as docs/guide/timelines.md describes it.
+	// The complete answer, as described in docs/guide/timelines.md.
 	JSON json.RawMessage `json:"-"`
 }
 
@@ -49,13 +49,13 @@ type Thread struct {
 	Call string
 }
 
-// Info asks what the timeline is and how it is joined.
+// Info returns what the timeline is and how to join it.
 func (timeline *Timeline) Info() (info Info, err error) {
 	err = timeline.call("info", nil, &info)
 	return info, err
 }
 
-// Show asks for the clocks and the members.
+// Show returns the clocks and the members.
 func (timeline *Timeline) Show() (state State, err error) {
 	if err = timeline.call("show", nil, &state.JSON); err == nil {
 		err = json.Unmarshal(state.JSON, &state)
@@ -63,7 +63,7 @@ func (timeline *Timeline) Show() (state State, err error) {
 	return state, err
 }
 
-// Now is what the wall clock of the timeline shows.
+// Now returns the time on the timeline's wall clock.
 func (timeline *Timeline) Now() (time.Time, error) {
 	answer, err := timeline.exchange("info", nil)
 	return answer.Virtual.Time, err
@@ -78,7 +78,7 @@ func (timeline *Timeline) Set(settings ...Setting) error {
 	return timeline.call("set", changes, nil)
 }
 
-// Leap moves all clocks forward by span at once. Waits that end within it end.
+// Leap moves all clocks forward by span at once. Waits that expire within it end.
 func (timeline *Timeline) Leap(span time.Duration) error {
 	return timeline.call("leap", params{"span": spanOf(span)}, nil)
 }
@@ -91,21 +91,21 @@ func (timeline *Timeline) FreezeWall() error {
 	return timeline.call("freeze", params{"wall": true}, nil)
 }
 
-// Thaw lets the clocks run again.
+// Thaw restarts the clocks.
 func (timeline *Timeline) Thaw() error { return timeline.call("thaw", nil, nil) }
 
-// Save is what [Continue] continues from: all clocks at one moment, and the rate.
+// Save returns the state that [Continue] resumes from: all clocks at one moment, and the rate.
 func (timeline *Timeline) Save() (saved json.RawMessage, err error) {
 	err = timeline.call("save", nil, &saved)
 	return saved, err
 }
 
-// Skip allows leaps over idle time, on a timeline made with [SkipIdle] or [SkipWhenTold]: so many or so far
-// as limit says. It does not wait for them: [Timeline.Wait] for [Skipped] does.
+// Skip allows leaps over idle time, up to limit, on a timeline made with [SkipIdle] or [SkipWhenTold]. It does not
+// wait for them: [Timeline.Wait] for [Skipped] does.
 func (timeline *Timeline) Skip(limit Limit) error { return timeline.call("skip", limit.limit(), nil) }
 
-// Wait waits until the condition holds; for [Ended], also where the timeline has ended before. If the deadline of ctx
-// passes before, which is one of the test's clock, the error is an [*Error] with [CodeTimeout] that says why the
+// Wait waits until the condition holds; [Ended] also holds if the timeline has already ended. If the deadline of ctx,
+// measured on the test's clock, passes first, the error is an [*Error] with [CodeTimeout] that says why the
 // condition does not hold.
 func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
 	request := maps.Clone(condition.condition())
@@ -122,8 +122,8 @@ func (timeline *Timeline) Wait(ctx context.Context, condition Condition) error {
 	return err
 }
 
-// Event is something that has happened on a timeline. Which fields it has depends on its kind; see "Events" in
-// docs/guide/control.md. Ignore kinds that you do not know: later versions have more.
+// Event is something that has happened on a timeline. Which fields are set depends on its kind; see "Events" in
+// docs/guide/control.md. Ignore unknown kinds: later versions have more.
 type Event struct {
 	Kind    string        `json:"event"` // "joined", "ended", "changed", "skipped", "notice", "lost", "removed", "moved"
 	PID     int           // of "joined", "ended" and "notice"
@@ -133,11 +133,11 @@ type Event struct {
 	Span    time.Duration `json:"span_ns"` // of "skipped"
 	Text    string        // of "notice"
 	Count   int           // of "lost"
-	Host    Instant       `json:"host_ns"`    // when it happened, by the host's wall clock
-	Virtual Instant       `json:"virtual_ns"` // and by that of the timeline
+	Host    Instant       `json:"host_ns"`    // when it happened, on the host's wall clock
+	Virtual Instant       `json:"virtual_ns"` // and on the timeline's
 }
 
-// Instant is a [time.Time], in JSON as nanoseconds since 1970.
+// Instant is a [time.Time] that JSON represents as nanoseconds since 1970.
 type Instant struct{ time.Time }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -149,7 +149,7 @@ func (instant *Instant) UnmarshalJSON(text []byte) error {
 }
 
 // Watch yields the events from now on, once, until the timeline ends, ctx is done, or the loop is left. An
-// error is the last that is yielded. Events that happen before the loop begins are kept for it.
+// error is the last value yielded. Events that happen before the loop begins are kept for it.
 func (timeline *Timeline) Watch(ctx context.Context) (iter.Seq2[Event, error], error) {
 	connection, hangUp, err := timeline.begin(ctx, "watch", nil)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // The version of the protocol that this package speaks.
 const protocolVersion = 1
 
-// How long a timeline may take for an answer that it gives at once.
+// How long a timeline may take to give an immediate answer.
 const answerTime = time.Minute
 
 // Codes of an [Error].
@@ -35,12 +35,12 @@ const (
 	CodeMoved               = "moved"
 )
 
-// Error is why a timeline, or the command that makes it, did not do what it was asked. A timeout is also a
+// Error is why a timeline, or the command that makes it, did not do as asked. A timeout is also a
 // [context.DeadlineExceeded] for [errors.Is].
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	Help    string `json:"help"` // the way out, or ""
+	Help    string `json:"help"` // how to fix it, or ""
 }
 
 func (err *Error) Error() string {
@@ -50,7 +50,7 @@ func (err *Error) Error() string {
 	return "eigentime: " + err.Message + "\nhelp: " + err.Help
 }
 
-// Is implements the comparison of [errors.Is].
+// Is implements the comparison for [errors.Is].
 func (err *Error) Is(target error) bool {
 	return err.Code == CodeTimeout && target == context.DeadlineExceeded || err.Code == CodeEnded && target == errEnded
 }
@@ -58,7 +58,7 @@ func (err *Error) Is(target error) bool {
 // errEnded is an Error with CodeEnded, for [errors.Is].
 var errEnded = errors.New("the timeline has ended")
 
-// wrap says which timeline an error concerns that is not the timeline's answer. Those of a connection mean that it has
+// wrap adds the timeline's name to an error that is not the timeline's answer. Connection errors mean that it has
 // ended.
 func (timeline *Timeline) wrap(doing string, err error) error {
 	for _, sign := range []error{os.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
@@ -71,7 +71,7 @@ func (timeline *Timeline) wrap(doing string, err error) error {
 
 type params map[string]any
 
-// answer is what a timeline answers.
+// answer is a timeline's answer.
 type answer struct {
 	Virtual Instant         `json:"virtual_ns"`
 	Result  json.RawMessage `json:"result"`
@@ -85,7 +85,7 @@ type connection struct {
 	answer answer
 }
 
-// ask makes the request and reads its answer.
+// ask sends the request and reads its answer.
 func (connection *connection) ask(method string, params params) error {
 	request := map[string]any{"method": method, "params": params, "protocol": protocolVersion}
 	if err := json.NewEncoder(connection).Encode(request); err != nil {
@@ -100,12 +100,12 @@ func (connection *connection) ask(method string, params params) error {
 	return nil
 }
 
-// How much later than a deadline a timeline may say why the condition does not hold.
+// How long after a deadline a timeline may still say why the condition does not hold.
 const lateness = 10 * time.Second
 
-// begin makes a request on a connection of its own, which is closed when ctx is done: that is how a timeline
-// learns that nobody waits any longer. Where another supervisor has taken the timeline over, it is made again, to
-// that one: the request has changed nothing then.
+// begin makes a request on its own connection, which is closed when ctx is done: that tells the timeline that
+// the caller has stopped waiting. If another supervisor has taken over the timeline, the request is repeated to
+// that one: it has changed nothing so far.
 func (timeline *Timeline) begin(ctx context.Context, method string, params params) (*connection, func(), error) {
 	for {
 		connection, err := timeline.dial()
@@ -137,7 +137,7 @@ func (timeline *Timeline) begin(ctx context.Context, method string, params param
 	}
 }
 
-// exchange makes a request that is answered at once.
+// exchange makes a request that is answered immediately.
 func (timeline *Timeline) exchange(method string, params params) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
@@ -157,7 +157,7 @@ func (timeline *Timeline) call(method string, params params, result any) error {
 	return json.Unmarshal(answer.Result, result)
 }
 
-// dial opens a connection, by a path that is short, however long that of the directory is.
+// dial opens a connection through a path that stays short however long the directory's is.
 func (timeline *Timeline) dial() (*connection, error) {
 	directory, err := os.Open(filepath.Dir(timeline.socket))
 	if err == nil {

@@ -1,5 +1,5 @@
-/* Prints its wall clock, sleeps ten seconds, prints it again. Linked statically, so that there is
- * nothing in this program that a preloaded library could replace. */
+/* Prints its wall clock, sleeps ten seconds, prints it again. Linked statically, so that it contains
+ * nothing that a preloaded library could replace. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
-// Prints its wall clock, sleeps ten seconds, prints it again. Go links no C library, so there is
-// nothing in this program that a preloaded library could replace.
+// Prints its wall clock, sleeps ten seconds, prints it again. Go does not link a C library, so it
+// contains nothing that a preloaded library could replace.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""Checks that what is known of a processor architecture stands in modules that are called `arch`.
+"""Checks that knowledge of a processor architecture is confined to modules called `arch`.
 
 Comments and tests are exempt.
 """
@@ -11,7 +11,7 @@ from layers.source import tokens, without_tests
 
 CRATES = ("timeline", "calls", "vdso", "vdso image", "supervisor")
 
-# What is looked for in the text of a file whose tokens are parted by single spaces.
+# Patterns for the text of a file whose tokens are separated by single spaces.
 KNOWLEDGE = {
     "target_arch": r"\btarget_arch\b",
     "registers": r"\b(orig_)?[re](ax|bx|cx|dx|si|di|bp|sp|ip|flags)\b|\br(8|9|1[0-5])\b",
@@ -22,7 +22,7 @@ KNOWLEDGE = {
     "AUDIT_ARCH_": r"\bAUDIT_ARCH_\w+",
     "call numbers": r"\brow \( \d+|\bNr \( \d+|\b(nr|number|sysno) (:|=|==) \d+|\bsyscall\d? \( \d+",
     "__vdso_": r"__vdso_\w+",
-    # The length of an array is none.
+    # The length of an array does not count.
     "page size": r"(?<!; )\b(4096|0x1000)(?![0-9a-f])|\b0xfff(?![0-9a-f])",
     # A boundary above 2^36, or the last byte before one.
     "address limits": r"\b0x[0-9a-f]{7,13}(000|fff)(?![0-9a-f])|\b1(u64|usize)? < < (39|4[0-9]|5[0-9])\b",
@@ -33,7 +33,7 @@ OTHERS = ("crates/vdso/build.rs", "crates/vdso/image/image.lds")
 
 
 def check(workspace):
-    """What is wrong in the crates of `workspace`, one sentence each."""
+    """The violations in the crates of `workspace`, one sentence each."""
     files = {}
     for crate in CRATES:
         root = workspace / ALL_ROOTS[crate]
@@ -70,7 +70,7 @@ def kinds(found):
 
 
 def self_test():
-    """Fails unless `kinds` finds what it must and nothing else."""
+    """Fails unless `kinds` finds exactly what it must."""
     cases = [
         ('#[cfg(target_arch = "x86_64")] fn f() {}', {"target_arch"}),
         ("let to = registers.orig_rax;", {"registers"}),

@@ -1,13 +1,13 @@
 """Checks that the modules of a Rust crate do not import each other.
 
-A module may use its parent and its children. Among the children of one module, what they use of
-each other must have no cycle, however long; what a child uses counts as used by its parent, and a
-name that a module takes from elsewhere (`use`, `pub use`) counts as used there.
+A module may use its parent and its children. Uses among the children of one module must not form a
+cycle, however long; what a child uses counts as used by its parent, and a name that a module takes
+from elsewhere (`use`, `pub use`) counts as used there.
 """
 
 from layers.source import tokens, without_tests
 
-# The crates that are checked, by the files at their roots.
+# The crates to check, by their root files.
 ROOTS = {
     "timeline": "crates/timeline/src/lib.rs",
     "calls": "crates/calls/src/lib.rs",
@@ -25,7 +25,7 @@ ROOTS = {
 
 
 def check(workspace):
-    """What is wrong in the crates of `workspace`, one sentence each."""
+    """The violations in the crates of `workspace`, one sentence each."""
     found = []
     for crate, root in ROOTS.items():
         uses = graph(read(workspace / root))
@@ -34,7 +34,7 @@ def check(workspace):
 
 
 def read(root):
-    """The modules of the crate whose root is the file `root`, without those of tests, by their
+    """The modules of the crate whose root is the file `root`, without test modules, by their
     paths: tuples of names."""
     found, folder = {}, root.parent
 
@@ -54,7 +54,7 @@ def read(root):
 
 
 def _declared(found):
-    """The names of the modules in files of their own: `mod name;`."""
+    """The names of modules in separate files: `mod name;`."""
     texts = [text for _, text, _ in found]
     return [
         texts[at + 1]
@@ -64,7 +64,7 @@ def _declared(found):
 
 
 def graph(modules):
-    """Which modules use which, as pairs of paths, of `modules` by their tokens."""
+    """Which of `modules` use which, as pairs of paths, according to their tokens."""
     paths = {}
     for module, found in modules.items():
         children = {child[-1] for child in modules if child and child[:-1] == module}
@@ -82,7 +82,7 @@ def graph(modules):
 
 
 def _owner(path, modules, taken):
-    """The module that has what `path` names, where names that it only takes from elsewhere are
+    """The module that has what `path` names; a name that it only takes from elsewhere is
     followed there."""
     for _ in range(8):
         length = next(n for n in range(len(path), -1, -1) if path[:n] in modules)
@@ -95,7 +95,7 @@ def _owner(path, modules, taken):
 
 
 def _paths(module, found, children):
-    """The paths into its own crate that a module's tokens have: each with the name it gets by a
+    """The paths into its own crate in a module's tokens: each with the name it gets from a
     `use` at the top of the module, or None."""
     inline, depth, at = [], 0, 0
     while at < len(found):
@@ -139,7 +139,7 @@ def _follows(found, at):
 
 
 def _tree(found, base):
-    """The paths of a tree of `use`, each with the name that it brings in."""
+    """The paths of a `use` tree, each with the name that it brings in."""
     path, name, at = list(base), None, 0
     while at < len(found):
         kind, text, _ = found[at]
@@ -161,7 +161,7 @@ def _tree(found, base):
 
 
 def _branches(found):
-    """What is between the commas up to the closing brace."""
+    """What is between the commas, up to the closing brace."""
     depth, branch = 0, []
     for token in found:
         text = token[1]
@@ -199,7 +199,7 @@ def _absolute(module, inline, path, children):
 
 
 def cycles(crate, uses):
-    """What is wrong with `uses` (of `graph`), one sentence each."""
+    """The violations in `uses` (of `graph`), one sentence each."""
     found, edges, siblings = [], {}, set()
     for user, used in uses:
         common = next(
@@ -230,8 +230,8 @@ def _reaches(edges, start, goal):
 
 
 def self_test():
-    """Fails unless `graph` and `cycles` find what they must and nothing else."""
-    # The modules of a crate by their paths, with what is in them; and what is wrong with them.
+    """Fails unless `graph` and `cycles` find exactly what they must."""
+    # The modules of a crate by path, with their contents; and the violations in them.
     both = [
         "it: a must not use b, which uses it in turn",
         "it: b must not use a, which uses it in turn",

@@ -1,8 +1,8 @@
-"""Rust source as far as the checks need it: tokens without comments, strings and tests."""
+"""Rust source, as far as the checks need it: tokens without comments, strings and tests."""
 
 import re
 
-# In the order in which they are tried. A lifetime is no character literal: that ends in a quote.
+# In the order in which they are tried. A lifetime is not a character literal, which ends with a quote.
 TOKEN = re.compile(
     r"""
     (?P<comment>//[^\n]*)
@@ -21,7 +21,7 @@ TOKEN = re.compile(
 
 
 def tokens(source):
-    """`source` as (kind, text, line), without comments and white space."""
+    """The tokens of `source` as (kind, text, line), without comments and white space."""
     found, at, line = [], 0, 1
     while at < len(source):
         match = TOKEN.match(source, at)
@@ -38,7 +38,7 @@ def tokens(source):
 
 
 def _comment(source, at):
-    """The block comment that begins there; they nest."""
+    """The block comment that begins there; comments nest."""
     depth, end = 0, at
     while True:
         match = re.compile(r"/\*|\*/").search(source, end)
@@ -51,8 +51,8 @@ def _comment(source, at):
 
 
 def without_tests(found):
-    """`tokens` without the items under `#[cfg(test)]` and the like, and the names of the modules in
-    files of their own that are among these."""
+    """`tokens` without the items under `#[cfg(test)]` and the like, and the names of those that are
+    modules in separate files."""
     kept, modules, at = [], set(), 0
     while at < len(found):
         end = _attribute(found, at)
@@ -72,7 +72,7 @@ def without_tests(found):
 
 
 def _attribute(found, at):
-    """Where the attribute that begins there ends."""
+    """The end of the attribute that begins there."""
     if [text for _, text, _ in found[at : at + 2]] != ["#", "["]:
         return None
     return _closing(found, at + 1)
@@ -86,7 +86,7 @@ def _is_of_tests(attribute):
 
 
 def _item(found, at):
-    """Where the item that begins there ends: at a semicolon, or with its braces."""
+    """The end of the item that begins there: at a semicolon, or with its braces."""
     while at < len(found):
         text = found[at][1]
         if text == ";":
@@ -101,7 +101,7 @@ def _item(found, at):
 
 
 def _closing(found, at):
-    """After the bracket that closes the one there."""
+    """The position after the bracket that closes the one there."""
     depth = 0
     for here in range(at, len(found)):
         text = found[here][1]

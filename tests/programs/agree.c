@@ -3,12 +3,12 @@
  *   agree answer FILE         reads a clock whenever the other asks
  *   agree ask FILE LIMIT_NS   asks, between two readings of its own
  *
- * If the clocks of both are one, what the other reads lies between the two readings;
- * and each round bounds by how much the other's clock can be ahead of or behind this
- * one. The asker goes on until these bounds are within LIMIT_NS for every fine clock,
- * or until its input ends; a LIMIT_NS of -1 is never reached. Then it prints, for each
- * clock N: low_N and high_N, between which the other's clock is ahead, wrong_N, how
- * often a reading was not between the two, and worst_N, by how much at most. */
+  * If both share one clock, the other's reading lies between the two, and each round
+  * bounds by how much the other's clock can be ahead of or behind this one. The asker
+  * continues until these bounds are within LIMIT_NS for every fine clock, or until its
+  * input ends; a LIMIT_NS of -1 is never reached. Then it prints, for each clock N:
+  * low_N and high_N, the bounds on how far the other's clock is ahead, wrong_N, how
+  * often a reading was not between the two, and worst_N, by how much at most. */
 #include "common.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct shared {
 	long long answer;
 };
 
-/* The coarse clocks stand for up to a tick, which bounds nothing. */
+/* The coarse clocks do not advance for up to a tick, which bounds nothing. */
 static const clockid_t clocks[] = {
 	CLOCK_REALTIME,	     CLOCK_MONOTONIC,	    CLOCK_MONOTONIC_RAW,   CLOCK_BOOTTIME,
 	CLOCK_TAI,	     CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE,

@@ -1,8 +1,8 @@
-/* Starts itself with ever larger lists of arguments until the kernel accepts none that is larger.
+/* Starts itself with ever larger argument lists until the kernel accepts no larger one.
  *
  *     arguments KIND    prints `largest=N`, in units of the kind
  *
- * Each program that is started checks that it has all of the lists, and the clock of its maker. */
+  * Each started program checks that it has all of the lists, and its parent's clock. */
 #include "common.h"
 
 #include <limits.h>
@@ -10,13 +10,13 @@
 
 extern char **environ;
 
-/* The longest string that execve accepts (MAX_ARG_STRLEN of the kernel), with its end. */
+/* The longest string that execve accepts (the kernel's MAX_ARG_STRLEN), including its terminator. */
 #define LONGEST_STRING (128L * 1024)
 
 /* More units than any kind has room for: 6 MiB of single bytes. */
 #define TOO_MANY (6L * 1024 * 1024)
 
-/* The variable by which a program knows that it was started for a check. */
+/* The variable that tells a program that it was started for a check. */
 #define EXPECTED "EXPECTED"
 
 struct lists {
@@ -38,7 +38,7 @@ static char **repeated(long times, char *string)
 	return strings;
 }
 
-/* So many bytes, ends included, in as few strings as can be. */
+/* This many bytes, terminators included, in as few strings as possible. */
 static char **filled(long bytes)
 {
 	long count = (bytes + LONGEST_STRING - 1) / LONGEST_STRING;
@@ -108,8 +108,8 @@ static unsigned long sum_of(char **strings)
 	return sum;
 }
 
-/* What a program with these lists finds, of which the last variable is left out. Where there is no
- * argument at all, the kernel gives it an empty one. */
+/* What a program with these lists finds, without the last variable. If there is no argument
+ * at all, the kernel gives it an empty one. */
 static void describe(char *text, size_t size, char **arguments, char **environment)
 {
 	char *none[] = { "", NULL };
@@ -142,7 +142,7 @@ static void free_lists(struct lists lists, bool strings)
 	}
 }
 
-/* Starts a program with so many units, and says whether the kernel accepts that. */
+/* Starts a program with this many units, and returns whether the kernel accepts that. */
 static bool accepts(struct lists (*make)(long), long units)
 {
 	struct lists lists = make(units);
@@ -152,7 +152,7 @@ static bool accepts(struct lists (*make)(long), long units)
 	lists.environment = environment;
 	char text[160], found[128];
 	describe(found, sizeof found, lists.arguments, environment);
-	/* Of one length, whatever it says. */
+	/* The same length, whatever it contains. */
 	int length = snprintf(text, sizeof text, EXPECTED "=%020ld %s",
 			      (long)now(CLOCK_REALTIME).tv_sec, found);
 	memset(text + length, 0, sizeof text - length);

@@ -1,5 +1,5 @@
-/* Sends a line to a socket and prints the line that comes back, or `refused` and why
- * if there is none:
+/* Sends a line to a socket and prints the reply, or `refused` and the reason if there
+ * is none:
  *
  *   ask SOCKET LINE */
 #include "common.h"

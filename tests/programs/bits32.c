@@ -1,5 +1,5 @@
-/* A 32-bit program without a library: prints `ready`, and `alive` whenever something
- * comes on standard input, until that ends. */
+/* A 32-bit program without a library: prints `ready`, and `alive` for any data on standard
+ * input, until that ends. */
 
 static long call(long number, long first, const void *second, long third)
 {

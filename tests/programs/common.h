@@ -1,5 +1,5 @@
-/* What all C test programs share: output in key=value lines, clocks in
- * milliseconds, and numbers that older or smaller C libraries do not name. */
+/* Shared by all C test programs: output as key=value lines, clocks in
+ * milliseconds, and numbers that older or smaller C libraries do not define. */
 #ifndef EIGENTIME_TESTS_COMMON_H
 #define EIGENTIME_TESTS_COMMON_H
 
@@ -28,11 +28,11 @@
 #define CLOCK_TAI 11
 #endif
 
-/* The size of the kernel's signal set, which is not the library's. */
+/* The size of the kernel's signal set, which differs from the library's. */
 #define KERNEL_SIGSET_BYTES 8
 
-/* One whole line per write: lines of several threads and processes never mix,
- * and nothing waits in a buffer while the harness measures. */
+/* Writes one whole line at once: lines of several threads and processes never mix,
+ * and nothing is buffered while the harness measures. */
 static inline void say(const char *format, ...)
 {
 	char line[512];
@@ -49,7 +49,7 @@ static inline void say(const char *format, ...)
 		_exit(90);
 }
 
-/* Ends the program when something failed that is not under test. */
+/* Exits when something fails that is not under test. */
 static inline void die(const char *what)
 {
 	say("broken=%s: %s", what, strerror(errno));
@@ -110,7 +110,7 @@ static inline void close_to_user(void)
 	must(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, "PR_SET_DUMPABLE");
 }
 
-/* Waits until a thread sleeps: on a busy machine it may not have begun its wait in time. */
+/* Waits until a thread sleeps: on a busy machine it may not yet have begun its wait. */
 static inline void await_sleep(pid_t thread)
 {
 	char path[32], state = 0;

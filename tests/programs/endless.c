@@ -1,10 +1,10 @@
-/* Waits without an end, each in a thread of its own, in every call that there is.
+/* Waits without a limit, each in its own thread, in every waiting call there is.
  *
  *   endless
  *
- * Prints `ready` once all threads are on their way. For a line `look` it prints
- * NAME=early RESULT ERRNO for each that has returned, and `done`; for a line `wake` it
- * gives each what it waits for, prints NAME=RESULT ERRNO, and `done`. */
+  * Prints `ready` once all threads have started. For a line `look` it prints
+  * NAME=early RESULT ERRNO for each that has returned, and `done`; for a line `wake` it
+  * gives each what it waits for, prints NAME=RESULT ERRNO, and `done`. */
 #include "common.h"
 
 #include <fcntl.h>
@@ -102,7 +102,7 @@ static long epoll_pwait_(struct waiter *w)
 static long futex(struct waiter *w)
 {
 	long result = syscall(SYS_futex, &w->word, FUTEX_WAIT, 0, NULL, NULL, 0);
-	/* It was about to begin the wait anew when it was woken. */
+	/* It was about to restart the wait when it was woken. */
 	if (result == -1 && errno == EAGAIN && w->word == 1)
 		result = errno = 0;
 	return result;

@@ -1,6 +1,6 @@
-/* Hands every call that takes a time a bad, invalid, unusual or read-only one
- * and prints what it answers, a line each. The harness compares the lines with
- * and without Eigentime: a program must not see a difference.
+/* Passes a bad, invalid, unusual or read-only time to every call that takes one and
+ * prints the result, a line each. The harness compares the lines with and without
+ * Eigentime: a program must not see a difference.
  *
  *   faults pointers    addresses the kernel cannot read
  *   faults values      times that are invalid or zero
@@ -32,7 +32,7 @@ enum {
 #define SYS_FUTEX_WAITV 449
 #define SYS_FUTEX_WAIT 455
 
-/* What the calls work on; nothing here becomes ready by itself. */
+/* The objects that the calls use; nothing here becomes ready by itself. */
 static int quiet_pipe[2], sockets[2], epoll, timer_fd, semaphores;
 static unsigned long aio;
 static int timer;
@@ -173,7 +173,7 @@ enum kind {
 	TIMEVAL = 2,
 	TWO_TIMES = 4, /* an interval and a value */
 	OUT = 8, /* the kernel only writes it, so values make no sense */
-	UNCHECKED = 16, /* the kernel takes invalid ones, and waits for long */
+	UNCHECKED = 16, /* the kernel accepts invalid ones, and waits for a long time */
 };
 
 static const struct row {
@@ -251,7 +251,7 @@ static void *pages(int count, int protection)
 	return memory;
 }
 
-/* Not counting NULL, which several calls allow. */
+/* Excludes NULL, which several calls allow. */
 static void bad_pointers(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -281,7 +281,7 @@ static void bad_pointers(void)
 
 static void values(void)
 {
-	/* select() takes a million microseconds for a second. */
+	/* select() accepts a million microseconds as a second. */
 	const struct {
 		const char *name;
 		long seconds, ns, us;
@@ -310,7 +310,7 @@ static void values(void)
 				say_answer(rows[r].name, all[v].name, rows[r].call(once));
 				continue;
 			}
-			/* One part would let SIGALRM end the program. */
+			/* With a single part, SIGALRM would end the program. */
 			if (all[v].ns == 1)
 				continue;
 			say_answer(rows[r].name, all[v].name, rows[r].call(as_value));
@@ -336,7 +336,7 @@ static void *make_ready(void *unused)
 	return NULL;
 }
 
-/* Waits without end, or almost: only the byte in the pipe ends them. */
+/* Waits forever, or almost: only the byte in the pipe ends them. */
 static void endless(void)
 {
 	struct pollfd fd = { .fd = quiet_pipe[0], .events = POLLIN };
@@ -386,7 +386,7 @@ static void readonly(void)
 		if (rows[r].kind & TIMEVAL)
 			memory[two ? 3 : 1] = 3 * US_PER_MS;
 		must(mprotect(memory, 1, PROT_READ) == 0, "mprotect");
-		/* The alarm is the only one of these timers that makes itself felt. */
+		/* The alarm is the only one of these timers with a visible effect. */
 		signal(SIGALRM, SIG_IGN);
 		say_answer(rows[r].name, "read only", rows[r].call(memory));
 	}

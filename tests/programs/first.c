@@ -1,5 +1,5 @@
-/* A program without a library: prints, in hexadecimal, what the general registers and the flags hold
- * at its first instruction, but for the stack pointer. */
+/* A program without a library: prints, in hexadecimal, the general registers and the flags
+ * at its first instruction, except the stack pointer. */
 
 static long call(long number, long first, const void *second, long third)
 {

@@ -1,5 +1,5 @@
-/* A program in the foreground of a terminal: waits without end, in calls that
- * have a timeout, and says when it was continued or its terminal resized. */
+/* A program in the foreground of a terminal: waits forever, in calls with
+ * a timeout, and prints when it was continued or its terminal resized. */
 #include "common.h"
 
 #include <poll.h>

@@ -1,19 +1,19 @@
-/* The same calls again and again, so that their sites are rewritten, while all goes on that may
- * disturb that.
+/* Makes the same calls repeatedly, so that their sites are rewritten, while everything happens
+ * that may disturb that.
  *
  *   hot THREADS MS [filter]
  *
- * THREADS threads make waits that are over at once, waits that end by themselves, reads by system
- * calls, and calls that have nothing to do with time from the same sites. Meanwhile signals come,
- * processes are made by fork and by vfork, programs are started, libraries are loaded and unloaded,
- * and threads are cancelled while they wait. With `filter`, it puts a seccomp filter on itself before,
- * that allows everything. After MS milliseconds of CLOCK_MONOTONIC, or SIGTERM, it prints:
+  * THREADS threads make waits that end at once, waits that end by themselves, reads by system
+  * calls, and calls unrelated to time from the same sites. Meanwhile signals arrive, processes
+  * are made by fork and by vfork, programs are started, libraries are loaded and unloaded,
+  * and threads are cancelled while they wait. With `filter`, it first installs a seccomp filter
+  * that allows everything. After MS milliseconds of CLOCK_MONOTONIC, or SIGTERM, it prints:
  *
- *   rounds, children, libraries, cancelled, signals   how often what was done
- *   wrong                    calls that did not return what they must
+  *   rounds, children, libraries, cancelled, signals   how often each was done
+  *   wrong                    calls with a wrong result
  *   early                    waits that ended before their time
  *   back                     reads by a system call that are not between two others
- *   ms                       how long it took, by the clock
+  *   ms                       how long it took, by the clock
  *
  * and `done`. */
 #include "common.h"
@@ -34,7 +34,7 @@
 
 extern char **environ;
 
-/* Of the kernel's headers, which musl's compiler does not find. */
+/* From the kernel's headers, which musl's compiler does not find. */
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1 };
 enum { SET_SECCOMP = 22, MODE_FILTER = 2, RETURN = 0x06, ALLOW = 0x7fff0000 };
 struct instruction {
@@ -74,14 +74,14 @@ static double since(struct timespec start)
 	return ms_between(start, now(CLOCK_MONOTONIC));
 }
 
-/* A wait that is over at once; or a signal has come first. */
+/* A wait that ends at once, unless a signal comes first. */
 static void at_once(long result, long right, int error)
 {
 	check((result == right && (error == 0 || errno == error)) ||
 	      (result == -1 && errno == EINTR));
 }
 
-/* A wait that lasts as long as it is to, unless a signal ends it. */
+/* A wait of the requested length, unless a signal ends it. */
 static void waited(struct timespec start, int result)
 {
 	if (result == 0 && since(start) < WAIT_MS)
@@ -150,7 +150,7 @@ static void *make_processes(void *unused)
 
 static void *load(void *unused)
 {
-	/* Where there is nothing but this program, there is none to load. */
+	/* In a root with only this program, there is none to load. */
 	void *first = dlopen ? dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL) : NULL;
 	bool are_there = first && dlclose(first) == 0;
 	while (!over && are_there) {

@@ -1,19 +1,19 @@
-// Waits that are to be skipped: how many there were, and whether each ended in its turn and in time.
+// Waits that should be skipped: how many there were, and whether each ended in order and in time.
 //
-//   idle cron COUNT SECONDS        waits for each full span of so many seconds, so often
-//   idle many PROCESSES COUNT      so many processes wait so often, for spans of their own; they
-//                                  write down when they woke, in memory that they share; the first
-//                                  says so when it has woken often
-//   idle same PROCESSES            so many processes wait for the same instant
-//   idle timers                    a timer descriptor each hour, a POSIX timer each two hours, the
-//                                  interval timer each three, all for a day and a half
-//   idle blocked                   a POSIX timer and the interval timer, each hour, whose signals
-//                                  wait for an hour and a half until they are taken
+//   idle cron COUNT SECONDS        waits this many times for the next multiple of so many seconds
+//   idle many PROCESSES COUNT      this many processes wait this often, for spans of their own; they
+//                                  record when they woke, in shared memory; the first
+//                                  reports when it has woken often
+//   idle same PROCESSES            this many processes wait for the same instant
+//   idle timers                    a timer descriptor every hour, a POSIX timer every two hours, the
+//                                  interval timer every three, all for a day and a half
+//   idle blocked                   a POSIX timer and the interval timer, every hour, whose signals
+//                                  stay pending for an hour and a half before they are taken
 //   idle descriptor                a process that has a timer descriptor and makes no other call
-//                                  on time, beside one that waits for days
-//   idle orphaned                  a thread waits whose process's first one has ended
+//                                  related to time, beside one that waits for days
+//   idle orphaned                  a thread waits after its process's first thread has ended
 //
-// `many` and `same` print one line for each wake-up that came early, out of order or never, and a
+// `many` and `same` print one line for each wake-up that was early, out of order or missing, and a
 // digest of the order; the exit status is 1 if there was any.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@
 
 enum { SECOND = 1000000000, WAIT_BITSET_PRIVATE = 9 | 128, ANY_BIT = -1, MANY = 64 };
 
-// Who begins to wait for an instant that is past does not wait.
+// A wait for an instant in the past does not wait.
 struct wake {
     int64_t began, due, woke;
     uint32_t process;
@@ -107,7 +107,7 @@ static uint64_t next(uint64_t *state) {
     return *state = word;
 }
 
-// The same by a futex that nobody wakes.
+// The same with a futex that nothing wakes.
 static void until_futex(int64_t due) {
     static uint32_t word;
     struct timespec time = {.tv_sec = due / SECOND, .tv_nsec = due % SECOND};
@@ -116,7 +116,7 @@ static void until_futex(int64_t due) {
         fail("futex");
 }
 
-// Waits for instants that are between 1 ms and 10 s apart, by turns in two ways.
+// Waits for instants that are 1 ms to 10 s apart, alternating between two ways.
 static void wait_often(struct log *log, uint32_t process, uint64_t count, int64_t start) {
     uint64_t state = 0x9e3779b97f4a7c15u * (process + 1);
     int64_t due = start;
@@ -143,7 +143,7 @@ static void count(int signal) {
 
 static int timers(void) {
     const long hour = 3600, hours = 36;
-    // Both signals come only while it waits.
+    // Both signals arrive only while it waits.
     sigset_t both, none;
     sigemptyset(&none);
     sigemptyset(&both);
@@ -169,7 +169,7 @@ static int timers(void) {
     if (setitimer(ITIMER_REAL, &third, NULL) != 0)
         fail("setitimer");
 
-    // Half an hour behind the last, which so have all come.
+    // Half an hour after the last one, so that all have come.
     int64_t end = begin + hours * hour * SECOND + hour / 2 * SECOND;
     uint64_t expirations = 0;
     while (now() < end) {
@@ -268,7 +268,7 @@ static int blocked(void) {
     return 0;
 }
 
-/* A child that makes no call on time but to set a descriptor and to read it, beside longer sleeps. */
+/* A child whose only calls related to time set and read a descriptor, beside longer sleeps. */
 static int descriptor(void) {
     const long hour = 3600;
     int64_t begin = now();

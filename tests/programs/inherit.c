@@ -1,6 +1,6 @@
-/* Prints what a program inherits from whoever starts it, to the file named by
- * its first argument. Run with and without Eigentime, the output is the same,
- * but for lines that the harness names. */
+/* Prints what a program inherits from its parent, to the file named by
+ * its first argument. The output is the same with and without Eigentime,
+ * except for lines that the harness names. */
 #include "common.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static void descriptors(void)
 		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 		ssize_t length = readlink(link, target, sizeof target - 1);
 		target[length < 0 ? 0 : length] = 0;
-		/* Two runs have two pipes: only what kind it is can be the same. */
+		/* Two runs have two pipes: only the type can be the same. */
 		if (strncmp(target, "/", 1) != 0)
 			target[strcspn(target, ":")] = 0;
 		fprintf(out, "fd %d: %s flags %x mode %x\n", fd, target, flags, fcntl(fd, F_GETFL));

@@ -1,5 +1,5 @@
-/* A 64-bit program that asks the time through the 32-bit system call gate, a
- * way that neither the vDSO nor the ordinary call numbers cover. */
+/* A 64-bit program that reads the time through the 32-bit system call gate, which
+ * neither the vDSO nor the ordinary call numbers cover. */
 #include "common.h"
 
 #define TIME_I386 13

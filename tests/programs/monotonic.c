@@ -1,5 +1,5 @@
-/* Four threads read clocks for MS of CPU time each and count steps back, both
- * in one thread and from one thread to another.
+/* Four threads read clocks for MS of CPU time each and count backward steps, both
+ * within one thread and between threads.
  *
  *   monotonic MS */
 #include "common.h"
@@ -19,7 +19,7 @@ static const struct {
 	{ "realtime", CLOCK_REALTIME },
 };
 
-/* The latest reading of each clock that some thread has finished. */
+/* The latest completed reading of each clock by any thread. */
 static atomic_llong latest[CLOCKS];
 static atomic_long backward[CLOCKS], backward_raw[CLOCKS], reads;
 static atomic_llong worst;

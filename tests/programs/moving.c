@@ -1,5 +1,5 @@
-// Threads and a child that wait in many ways for eight seconds by their own clocks, and threads that read
-// the clocks all the time. Each tells when its wait has ended, and by how much it was late.
+// Threads and a child that wait in many ways for eight seconds on their own clocks, and threads that read
+// the clocks all the time. Each prints when its wait has ended, and how late it was.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static struct timespec at(double due)
 	return time;
 }
 
-// A whole line at once: handlers of signals call it, which may come in the midst of another line.
+// Writes a whole line at once: signal handlers call it, which may run in the middle of another line.
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
 	char line[128];
@@ -154,7 +154,7 @@ static void expired(int signal)
 		tell("posix", posix_due, CLOCK_MONOTONIC);
 }
 
-// Nobody is to see that it was stopped and goes on.
+// No thread should notice that it was stopped and continued.
 static void stopped(int signal)
 {
 	say("SIGNAL %d\n", signal);

@@ -1,5 +1,5 @@
-/* Arms timers that are due within seconds of each other, and tells in which order they have gone off, by
- * how many seconds before the last each was due.
+/* Arms timers that expire within seconds of each other, and prints in which order they expired, by how
+ * many seconds before the last each was due.
  *
  *   ordered LAST_S
  *

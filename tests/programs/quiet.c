@@ -1,5 +1,5 @@
-/* Changes a page of 64 MB every 20 ms of its clock. Whenever it is sent SIGUSR1, it prints a number, the wall clock and
- * the monotonic clock, and says if its memory is not what it was. */
+/* Changes a page of 64 MB every 20 ms of its clock. On each SIGUSR1, it prints a number, the wall clock and
+ * the monotonic clock, and whether its memory has changed unexpectedly. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

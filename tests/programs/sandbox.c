@@ -1,10 +1,10 @@
 /* Puts itself into a sandbox, as browsers, services and careful programs do.
  *
  *     sandbox strict CALL         the strict mode of seccomp, then a call
- *     sandbox kill|errno|trap CALL  a filter that allows what the wait needs and nothing else, then the
- *                                 wait, of three seconds: `begin`, `end`, `passed=MS`
- *     sandbox refused             a filter under which calls that are in the timeline's table are
- *                                 refused in each way: `errno=`, `trapped=`, `at_the_call=`
+  *     sandbox kill|errno|trap CALL  a filter that allows only what the wait needs, then the
+  *                                 wait, of three seconds: `begin`, `end`, `passed=MS`
+  *     sandbox refused             a filter that refuses calls in the timeline's table, in each way:
+  *                                 `errno=`, `trapped=`, `at_the_call=`
  *     sandbox exec PROGRAM ARG... a filter that allows what a static program needs, then that program
  *     sandbox without CALL PROGRAM ARG... a filter that refuses this call, then that program
  */
@@ -30,7 +30,7 @@
 #define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
 #define ANSWER(answer) BPF_STMT(BPF_RET | BPF_K, answer)
 
-/* Answers `listed` for the calls of the list, and `others` for all else. */
+/* Returns `listed` for the calls in the list, and `others` for all others. */
 static void install(const long *calls, size_t count, unsigned listed, unsigned others)
 {
 	struct sock_filter code[2 * 64 + 8];
@@ -59,7 +59,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	ucontext_t *thread = context;
 	trapped++;
 	trapped_call = info->si_syscall;
-	/* A handler of this kind answers the call in the kernel's place. */
+	/* Such a handler answers the call instead of the kernel. */
 	trapped_at_call = (long)info->si_call_addr == thread->uc_mcontext.gregs[REG_RIP];
 	call_address = (long)info->si_call_addr;
 	thread->uc_mcontext.gregs[REG_RAX] = -EPERM;
@@ -189,7 +189,7 @@ static int wait_in_sandbox(unsigned others, const char *name)
 
 /* --- Calls that are refused ---------------------------------------------- */
 
-/* The address after its call, as the kernel tells it to a handler. */
+/* The address after its call, as the kernel reports it to a handler. */
 static long call_here(long nr, long *after)
 {
 	long result;
@@ -231,7 +231,7 @@ static void *idle_thread(void *unused)
 	return NULL;
 }
 
-/* As `say`, without the library's own calls. */
+/* Like `say`, without the library's own calls. */
 static void tell(const char *line)
 {
 	must(write(STDOUT_FILENO, line, strlen(line)) == (ssize_t)strlen(line), "write");
@@ -323,7 +323,7 @@ static int start_without(const char *call, char **command)
 	return 91;
 }
 
-/* What is started there: sleeps, and tells the clock. */
+/* The program that is started there: sleeps, and prints the clock. */
 static int sleeper(void)
 {
 	struct timespec before = now(CLOCK_MONOTONIC);

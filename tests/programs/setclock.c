@@ -1,14 +1,14 @@
-/* Sets the wall clock and looks at what follows.
+/* Sets the wall clock and checks the effects.
  *
- *   setclock set HOW        HOW: clock_settime, settimeofday, adjtimex,
- *                           clock_adjtime, libc_clock_settime. Moves it a day
- *                           on; prints both clocks before and after, and what
- *                           a second process reads.
- *   setclock wake WAITER    sets the clock beyond the deadline of a process
- *                           that waits for an instant, see the table
+  *   setclock set HOW        HOW: clock_settime, settimeofday, adjtimex,
+  *                           clock_adjtime, libc_clock_settime. Advances it by
+  *                           a day; prints both clocks before and after, and
+  *                           what a second process reads.
+  *   setclock wake WAITER    sets the clock beyond the deadline of a process
+  *                           that waits for an instant, see the table
  *   setclock keep           sets the clock during a relative sleep
  *   setclock refused        what must be refused, and how; sets nothing
- *   setclock read           what adjtimex says without setting anything
+  *   setclock read           what adjtimex reports without setting anything
  *
  * It changes the clock it is given: never run it without Eigentime. */
 #include "common.h"
@@ -127,7 +127,7 @@ static void set(const char *how)
 	die("no such way to set the clock");
 }
 
-/* Waiters until an instant an hour away on the wall clock. */
+/* Waits for an instant an hour away on the wall clock. */
 static long wait_clock_nanosleep(struct timespec until)
 {
 	return syscall(SYS_clock_nanosleep, CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
@@ -231,7 +231,7 @@ static void wake(const char *name)
 		}
 		char byte;
 		must(read(ready[0], &byte, 1) == 1, "read");
-		/* Asleep for many looks: in its wait, not on the way there. */
+		/* Asleep in many consecutive checks: in its wait, not on the way there. */
 		int asleep = 0;
 		for (int look = 0; look < LOOKS && asleep < IN_A_ROW; look++)
 			asleep = state_of(waiter) == 'S' ? asleep + 1 : 0;

@@ -1,5 +1,5 @@
-/* Signals that meet a wait. `signals WHAT MS` prints key=value lines; MS is
- * the wait that is interrupted, stopped or left. */
+/* Signals that arrive during a wait. `signals WHAT MS` prints key=value lines; MS is
+ * the length of the wait that is interrupted, stopped or left. */
 #include "common.h"
 
 #include <poll.h>
@@ -26,11 +26,11 @@ static void do_nothing(int signal)
 	(void)signal;
 }
 
-/* When a child has sent its signals, in memory that it shares. */
+/* When a child sent its signals, in shared memory. */
 static struct timespec *sent;
 
-/* A child that, `after` ms from now, sends `first`; and if `pause` is not zero,
- * sends SIGCONT that much later. */
+/* Starts a child that, `after` ms from now, sends `first`; and if `pause` is not
+ * zero, sends SIGCONT that much later. */
 static pid_t signal_me_later(long after, int first, long pause)
 {
 	pid_t me = getpid(), child = fork();
@@ -56,7 +56,7 @@ static void reap(pid_t child)
 		must(errno == EINTR, "waitpid");
 }
 
-/* The waits that a signal meets. Each returns what its system call returns. */
+/* The waits that a signal interrupts. Each returns its system call's result. */
 static int quiet_pipe[2];
 
 static long wait_nanosleep(long ms)
@@ -177,7 +177,7 @@ static void report_wait(long (*wait)(long), long ms)
 	say("errno=%d", error);
 }
 
-/* A signal after a third of the sleep; what is left is written back. */
+/* A signal after a third of the sleep; the remaining time is written back. */
 static void interrupted_sleep(long ms)
 {
 	on_signal(SIGUSR1, do_nothing, SA_RESTART);
@@ -194,14 +194,14 @@ static void interrupted_sleep(long ms)
 	report("signal_ms", ms_between(start, sent[0]));
 }
 
-/* Comes to the thread as soon as the handler has returned. */
+/* Arrives at the thread as soon as the handler has returned. */
 static void send_ignored(int signal)
 {
 	(void)signal;
 	raise(SIGWINCH);
 }
 
-/* The wait is so much longer that the signal comes within it, also on a busy machine. */
+/* The wait is long enough for the signal to arrive within it, even on a busy machine. */
 static void interrupted(const char *name, long ms)
 {
 	enum { LONGER = 100 };
@@ -214,7 +214,7 @@ static void interrupted(const char *name, long ms)
 	report("signal_ms", ms_between(begun, sent[0]));
 }
 
-/* A wait that a signal which is ignored comes to, and that the kernel makes again in its own way; then
+/* A wait during which an ignored signal arrives, and which the kernel restarts in its own way; then
  * one that a handler ends. */
 static void after_ignored(long ms)
 {
@@ -271,7 +271,7 @@ static void jump_back(int signal)
 
 enum { JUMPS = 10000 };
 
-/* A child sends a signal each time it reads a byte, so signals come before, in
+/* A child sends a signal for each byte it reads, so signals arrive before, during
  * and right at the start of poll(). */
 static void jumps(long ms)
 {
@@ -498,7 +498,7 @@ static void many_threads(long ms)
 	report("most_ms", most);
 }
 
-/* A program that has just been started: does it block any signal? */
+/* Whether a program that has just been started blocks any signal. */
 static int blocks_any(void)
 {
 	sigset_t blocked;
@@ -533,7 +533,7 @@ static void starting(long count)
 
 enum { PIECES = 64, PIECE = 64 * 1024 };
 
-/* Reads what the other thread writes, a piece after each of many sleeps from one site. */
+/* Reads what the other thread writes, one piece after each of many sleeps from one site. */
 static void *read_slowly(void *argument)
 {
 	long ms = *(long *)argument;
@@ -549,7 +549,7 @@ static void *read_slowly(void *argument)
 	return NULL;
 }
 
-/* A write to a full pipe, which would end early if anything interrupted it. */
+/* A write to a full pipe, which would return early if anything interrupted it. */
 static void partial_write(long ms)
 {
 	static char pieces[PIECES * PIECE];
@@ -587,8 +587,8 @@ static void interval_alarms(long ms)
 	say("alarms=%d", (int)alarms);
 }
 
-/* Signals that come while a thread is about to wait, as it has looked that none has come yet: how many
- * of the waits did not end by them. As on the host, next to none: from the look to the wait it is a few
+/* Signals that arrive while a thread is about to wait, after it has checked that none has come: how many
+ * of the waits they did not end. As on the host, almost none: from the check to the wait is a few
  * instructions. */
 enum { OVERTAKING = 300, LONGEST_SPIN_NS = 1000000 };
 static volatile sig_atomic_t has_come;
@@ -643,7 +643,7 @@ static void overtaken(const char *name, long ms)
 }
 
 /* Where handlers find a thread that waits all the time: in the program's own code, which is all in its
- * file, or behind a call that says EINTR. By that, C libraries know what they cancel. */
+ * file, or after a call that returned EINTR. C libraries use this to decide what to cancel. */
 extern char __executable_start[], etext[];
 static _Atomic long handled, elsewhere;
 
@@ -666,7 +666,7 @@ static void *wait_on(void *unused)
 	return unused;
 }
 
-/* Who has been stopped with the others sends as soon as it goes on. */
+/* A thread that was stopped with the others sends as soon as it is continued. */
 static void *signal_one(void *thread)
 {
 	while (handled < enough) {

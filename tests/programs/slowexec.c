@@ -1,6 +1,6 @@
-/* A child that starts a program takes its time: the kernel has to read an argument from memory that
- * is there only when the child says so (userfaultfd). Meanwhile another child starts a program:
- * `other=1` if that one ends well, and `slow=1` for the first. */
+/* A child starts a program slowly: the kernel must read an argument from memory that becomes
+ * available only when the child says so (userfaultfd). Meanwhile another child starts a program:
+ * `other=1` if that one succeeds, and `slow=1` for the first. */
 #include "common.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static void *start_program(void *argument)
 	return NULL;
 }
 
-/* Says `b` when the kernel waits for the argument, and gives it after having been told to. */
+/* Sends `b` when the kernel waits for the argument, and supplies it when told to. */
 static void start_slowly(int told, int tells)
 {
 	long size = sysconf(_SC_PAGESIZE);

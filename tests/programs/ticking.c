@@ -1,4 +1,4 @@
-/* Prints a number, the wall clock, the monotonic clock, and the wall clock once more, ten times a second. */
+/* Prints a number, the wall clock, the monotonic clock, and the wall clock again, ten times a second. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,9 +1,9 @@
-/* Makes processes in every usual way. Each new process prints what time it is
- * and how long a sleep of MS milliseconds took by its own clock:
+/* Makes processes in every usual way. Each new process prints the time and how
+ * long a sleep of MS milliseconds took on its own clock:
  *
  *   tree HOW MS               HOW is a name in the table at the end
  *   tree leaf NAME MS         what the new processes run
- *   tree daemon FILE MS       leaves a process behind that writes to FILE
+  *   tree daemon FILE MS       leaves a process behind that writes to FILE
  *   tree chroot DIR MS        runs DIR/tree with DIR as its root
  *   tree into_group DIR MS    a child begins in the control group DIR
  *   tree race LEFT SINCE MS   all threads exec this program at once, LEFT times in a
@@ -88,7 +88,7 @@ static void by_vfork_exec(void)
 	reap(child);
 }
 
-/* Its parent is held in the kernel while the child sleeps. */
+/* Its parent is blocked in the kernel while the child sleeps. */
 static void by_vfork_late(void)
 {
 	char **arguments = leaf_arguments("vfork_late");
@@ -157,7 +157,7 @@ static void *exec_in_thread(void *unused)
 	_exit(93);
 }
 
-/* The other threads end, and the new program takes the leader's id. */
+/* The other threads end, and the new program takes over the leader's ID. */
 static void by_exec_from_thread(void)
 {
 	pthread_t thread;
@@ -235,7 +235,7 @@ static void by_new_session(void)
 	reap(child);
 }
 
-/* As a container would have it: process 1 of its own namespace. */
+/* As in a container: process 1 of its own namespace. */
 static void by_pid_namespace(void)
 {
 	static char stack[64 * 1024];
@@ -281,8 +281,8 @@ static const struct {
 	{ "many", by_many },
 };
 
-/* Forks twice, so that nobody it knows is its parent; writes long after the
- * first process has ended. */
+/* Forks twice, so that no process it knows is its parent; writes long after
+ * the first process has ended. */
 static void leave_daemon(const char *path)
 {
 	if (fork() != 0)

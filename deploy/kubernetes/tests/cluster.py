@@ -1,4 +1,4 @@
-"""A cluster, by kubectl and helm, and by the two commands that a test is told of."""
+"""A cluster, through kubectl and helm, and through the two commands that a test is given."""
 
 import json
 import os
@@ -15,13 +15,13 @@ TOOLS = WORKSPACE / "build/kubernetes"
 NAMESPACE = "eigentime"
 LABEL = "eigentime.io/runtime"
 
-# 19 January 2038, 03:14:07, which all pods of the tests are given.
+# 19 January 2038, 03:14:07, the date of all pods in the tests.
 DATE, DATE_S = "2038-01-19T03:14:07Z", 2147483647
 HOUR_S = 3600
 
 SHELL = "localhost/eigentime-test-shell:1"
 
-# What of a node's files is not of the installation: what containers, pods and logs leave.
+# Files of a node that are not part of the installation: left by containers, pods and logs.
 ELSEWHERE = [
     *("/proc", "/sys", "/dev", "/tmp", "/usr", "/var/log"),
     *(f"/var/lib/{name}" for name in ("containerd", "kubelet", "cni", "etcd")),
@@ -32,17 +32,17 @@ ELSEWHERE = [
     *os.environ.get("EIGENTIME_ELSEWHERE", "").split(),
 ]
 
-# How long something may take on a busy machine.
+# How long an operation may take on a busy machine.
 PATIENCE_S = 180
 
 
 def tool(name):
-    """Where a program is, if it is installed."""
+    """The path of a program, if it is installed."""
     return shutil.which(name, path=f"{TOOLS}:{os.environ['PATH']}")
 
 
 def run(command, text=None, check=True, timeout=PATIENCE_S):
-    """Runs a command; what it prints."""
+    """Runs a command and returns what it prints."""
     command = [str(word) for word in command]
     ended = subprocess.run(
         command,
@@ -86,18 +86,18 @@ def on_node(node, *command):
 
 
 def processes(node, pattern):
-    """The processes of a node whose command line begins so."""
+    """The processes of a node whose command line begins like this."""
     script = f"pgrep -f '^{pattern}' || test $? = 1"
     return on_node(node, "sh", "-c", script).split()
 
 
 def load_image(archive):
-    """Lets all nodes have an image."""
+    """Loads an image onto all nodes."""
     run([*shlex.split(os.environ["EIGENTIME_LOAD_IMAGE"]), archive])
 
 
 def until(condition, what):
-    """Waits until a condition holds, and returns what it returns."""
+    """Waits until a condition holds, and returns its value."""
     end = time.monotonic() + PATIENCE_S
     while True:
         found = condition()
@@ -134,7 +134,7 @@ def phase(name):
 
 
 def built_image():
-    """The archive that `make image` has written; it keeps no other version."""
+    """The archive that `make image` has written, which keeps no other version."""
     archives = list((WORKSPACE / "build/packages").glob("eigentime-cluster-*-oci.tar"))
     if len(archives) != 1:
         raise FileNotFoundError(
@@ -144,8 +144,8 @@ def built_image():
 
 
 def files_of(node):
-    """All files of a node, with a checksum of what is in them."""
-    # find fails where a file vanishes while it looks.
+    """All files of a node, with a checksum of their contents."""
+    # find fails if a file vanishes while it runs.
     pruned = " -o ".join(f"-path {path}" for path in ELSEWHERE)
     script = (
         f"find / /etc /run /usr/local -xdev \\( {pruned} \\) -prune -o "
@@ -155,7 +155,7 @@ def files_of(node):
 
 
 def objects():
-    """All objects of the cluster but those that come and go by themselves."""
+    """All objects of the cluster except short-lived ones."""
     fleeting = {"events", "leases", "endpointslices", "componentstatuses"}
     found = set()
     for namespaced in "true", "false":
@@ -176,7 +176,7 @@ def objects():
 
 
 def says(name, container_name=None, script="date +%s"):
-    """What a command prints in a pod."""
+    """The output of a command in a pod."""
     chosen = ["-c", container_name] if container_name else []
     return kubectl("exec", name, *chosen, "--", "sh", "-c", script).strip()
 

@@ -1,4 +1,4 @@
-"""Images for tests, made of what this machine has."""
+"""Images for tests, made from what this machine has."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import image
 
-# Each tells again and again what its wall clock shows, in seconds, and how long it has slept for two seconds, in
-# milliseconds. With a word, it tells what its clock shows now, in nanoseconds.
+# Each repeatedly prints its wall clock in seconds and how long a sleep of two seconds took, in milliseconds.
+# With an argument, it prints what its clock shows now, in nanoseconds.
 GO = """
 package main
 
@@ -61,8 +61,8 @@ while True:
     print(int(time.time()), int((time.monotonic() - began) * 1000), flush=True)
 """
 
-# Tells of each leap of its wall clock that is longer than half an hour: what it showed last before and first after
-# it, in nanoseconds; it looks again after PAUSE of its time. With a word, it tells what it shows now.
+# Prints each leap of its wall clock that is longer than half an hour: the last reading before and the first after
+# it, in nanoseconds; it reads again after PAUSE of its time. With an argument, it prints the current reading.
 SAMPLER = """
 package main
 
@@ -96,7 +96,7 @@ RUN_PYTHON = [str(Path(sys.executable).resolve()), "/clock.py"]
 
 
 def libraries(*programs):
-    """The libraries that programs are linked with, at their places."""
+    """The libraries that programs are linked with, at their paths."""
     found = {}
     for program in programs:
         listed = subprocess.run(
@@ -136,13 +136,13 @@ def go(archive, reference, scratch, source=GO):
 
 
 def postgres_programs():
-    """Where the server is installed here, if it is."""
+    """The path of the server installed here, if any."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     return found[-1].parent if found else None
 
 
 def postgres(archive, reference):
-    """The server that is installed here, with a shell."""
+    """The server installed here, with a shell."""
     programs = postgres_programs()
     version = programs.parent.name
     modules = programs.parent / "lib"
@@ -163,7 +163,7 @@ def postgres(archive, reference):
 
 
 def java(archive, reference, scratch):
-    """A virtual machine with the base module only."""
+    """A Java virtual machine with only the base module."""
     (scratch / "Clock.java").write_text(JAVA)
     subprocess.run(["javac", "-d", scratch, str(scratch / "Clock.java")], check=True)
     runtime = scratch / "java"
@@ -210,7 +210,7 @@ def python(archive, reference, _):
 
 
 class Language(NamedTuple):
-    """How the image of a program is made, what for, and what starts the program."""
+    """How a program's image is made, what that needs, and what starts the program."""
 
     image: Callable
     needs: list

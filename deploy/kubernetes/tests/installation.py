@@ -1,4 +1,4 @@
-"""An installation on a cluster, from its beginning to its end."""
+"""An installation on a cluster, from beginning to end."""
 
 import json
 import os
@@ -34,7 +34,7 @@ UNINSTALL = "uninstall", "eigentime", "--timeout=400s"
 
 
 class Installation(unittest.TestCase):
-    """Its tests run in the order of their names, on one installation."""
+    """Its tests run in alphabetical order, on one installation."""
 
     @classmethod
     def setUpClass(cls):
@@ -50,7 +50,7 @@ class Installation(unittest.TestCase):
             *("--set", f"node.restart={restart}"),
             *("--set", "image.pullPolicy=Never"),
         ]
-        # What has to be the same in the end: the images stay, as on any cluster.
+        # What must be the same in the end: the images stay, as on any cluster.
         cls.before = {node: files_of(node) for node in cls.nodes}, objects()
 
     @classmethod
@@ -83,7 +83,7 @@ class Installation(unittest.TestCase):
         kubectl("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=120s")
 
     def program(self, language):
-        """The image of a program in a language, which all nodes have then."""
+        """The image of a program in a language, loaded onto all nodes."""
         made = images.LANGUAGES[language]
         if not all(tool(one) for one in made.needs):
             self.skipTest(f"needs {' and '.join(made.needs)}")
@@ -105,7 +105,7 @@ class Installation(unittest.TestCase):
             self.assertEqual((now - files[node], files[node] - now), (set(), set()))
 
     def nothing_is_left(self):
-        """All files and processes of the nodes and all objects are as they were before the installation."""
+        """All files and processes of the nodes and all objects are as before the installation."""
         kubectl("delete", "namespace", NAMESPACE)
         self.files_are_as_before()
         for node in self.nodes:

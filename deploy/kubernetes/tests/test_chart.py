@@ -1,5 +1,5 @@
-"""The chart: what it gives is what the manifests hold, is well-formed for a real API server, and grants no
-more than it says. Needs helm; the API server's part needs kube-apiserver, etcd and kubectl.
+"""The chart: it renders to the manifests, is well-formed for a real API server, and grants no more than it
+states. Needs helm; the API server's part needs kube-apiserver, etcd and kubectl.
 """
 
 import json
@@ -20,7 +20,7 @@ TIMELINES = "--set", "timelines.enabled=true"
 
 
 def rendered(*words):
-    """What the chart gives."""
+    """Renders the chart."""
     fixed = "--namespace", "eigentime", "--kube-version", "1.36"
     return run([tool("helm"), "template", "eigentime", CHART, *fixed, *words])
 
@@ -87,7 +87,7 @@ def free_port():
     f"needs helm, {', '.join(PROGRAMS)}",
 )
 class Server(unittest.TestCase):
-    """An API server of its own, which has all schemas and compiles all expressions."""
+    """A separate API server, which has all schemas and compiles all expressions."""
 
     @classmethod
     def setUpClass(cls):
@@ -211,7 +211,7 @@ class Server(unittest.TestCase):
             f"--as={account}",
             "--as-user-extra=authentication.kubernetes.io/node-name=one",
         ]
-        # The policies take a moment to be in force.
+        # The policies take a moment to take effect.
         end = time.monotonic() + 60
         while self.patched("two", {"labels": {"eigentime.io/runtime": "ready"}}, user):
             self.assertLess(time.monotonic(), end, "a policy that is not in force")
@@ -240,7 +240,7 @@ class Server(unittest.TestCase):
             run([*self.kubectl, *binding, "--user=dev", "-n", namespace])
         binding = "create", "clusterrolebinding", "all", "--clusterrole=chaos"
         run([*self.kubectl, *binding, "--user=chief"])
-        # The policy takes a moment to be in force.
+        # The policy takes a moment to take effect.
         end = time.monotonic() + 60
         while self.shifted("dev", {"namespaces": ["bank"]}).returncode == 0:
             self.assertLess(time.monotonic(), end, "a policy that is not in force")
@@ -288,7 +288,7 @@ class Server(unittest.TestCase):
         return [*self.kubectl, "-n", "eigentime", account, extra]
 
     def becomes(self, is_allowed, words, text, reason=""):
-        """Rights and policies take a moment to be in force."""
+        """Rights and policies take a moment to take effect."""
         end = time.monotonic() + 60
         while True:
             ended = run(words, text=text, check=False)
@@ -372,7 +372,7 @@ class Server(unittest.TestCase):
         agent = [*self.as_account("eigentime-agent")]
         agent += ["apply", "--server-side", "-f", "-"]
         other = {**report, "metadata": {"name": "two"}}
-        # None is there at first, and then both are.
+        # Neither exists at first, then both do.
         for _ in range(2):
             dry = [*agent, "--dry-run=server"]
             self.becomes(False, dry, json.dumps(other), "its own node only")
@@ -414,7 +414,7 @@ class Server(unittest.TestCase):
 
 
 def verifying():
-    """The container that verifies, as the installer makes it."""
+    """The container for verification, as the installer makes it."""
     return verify_pod({}, {})["spec"]["containers"][0]
 
 

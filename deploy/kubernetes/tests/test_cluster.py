@@ -1,6 +1,6 @@
 """Eigentime on a real cluster: installed, used, upgraded and uninstalled. `make test-kubernetes` runs
-it; docs/kubernetes/README.md says what it reads from the environment. The tests run in this order, on
-one installation.
+it; docs/kubernetes/README.md lists the environment variables that it reads. The tests run in this order,
+on one installation.
 """
 
 import json
@@ -35,7 +35,7 @@ from cluster import (
 )
 from installation import UNINSTALL, Installation
 
-# What a pod's start may cost more, and by how many starts of each kind that is found out.
+# How much longer a pod may take to start, and how many starts of each kind are measured.
 MOST_MS, STARTS = 50, 15
 
 UPGRADED = "0.1.0-upgraded"
@@ -113,7 +113,7 @@ class Cluster(Installation):
             names = "first", "side", "second", "a", "hook", "probe"
             noted = [says(name, "a", f"head -n 1 /shared/{one}") for one in names]
             self.own_time(noted[0])
-            # The first sleeps for five seconds of the pod, so that time goes on from it to the others.
+            # The first sleeps for five seconds of the pod, so its time continues from it to the others.
             self.assertEqual(sorted(noted[:3], key=int), noted[:3], noted)
             self.assertGreaterEqual(int(noted[1]), int(noted[0]) + 5)
             self.assertTrue(all(int(one) >= int(noted[2]) for one in noted[3:]), noted)
@@ -238,13 +238,13 @@ class Cluster(Installation):
         on_node(node, "rm", archive)
         wall_ns = clocks["moved"]["saved"]["clocks"]["realtime"]
         self.own_time(wall_ns // 10**9)
-        # It has gone on.
+        # It has continued.
         self.own_time(says("kept"))
         status = get("pod", "kept")["status"]["containerStatuses"][0]
         self.assertEqual((status["restartCount"], status["ready"]), (0, True))
 
     def test_10_start(self):
-        """The kubelet's own account of a pod's start: sandbox, container, start."""
+        """The kubelet's own record of a pod's start: sandbox, container, start."""
         node = self.nodes[-1]
 
         def spent_ms():
@@ -340,7 +340,7 @@ class Cluster(Installation):
         self.assertEqual(set(on_node(node, *versions).split()), set(both) - set(old))
 
     def test_12_a_changed_folder_is_refused(self):
-        """Uninstalling finds the former one, and also nodes that are not selected any more."""
+        """Uninstalling finds the former one, and also nodes that are no longer selected."""
         changed = [
             *("--set", "node.folder=/opt/other"),
             *("--set", f"node.selector.kubernetes\\.io/hostname={self.nodes[0]}"),

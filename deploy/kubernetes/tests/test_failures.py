@@ -1,4 +1,4 @@
-"""What fails on a real cluster while timelines change: processes are killed, and a node goes away. `make
+"""Failures on a real cluster while timelines change: processes are killed, and a node disappears. `make
 test-kubernetes` runs it after test_operator.py. The tests run in this order, on one installation.
 """
 
@@ -26,10 +26,10 @@ from timelines import (
 
 # How often each process is killed in the middle of a change.
 KILLS = int(os.environ.get("EIGENTIME_KILLS", "2"))
-# By how much nodes may be apart if one has been late and says so: if its agent was killed before it has heard of the
-# change, until the kubelet has started that again.
+# By how much nodes may differ if one has been late and says so: if its agent was killed before it received the
+# change, until the kubelet has restarted it.
 BACK_NS = 60_000_000_000
-# What is killed, by the beginning of its command line; before the change on one node, or in its middle on all.
+# What is killed, by the beginning of its command line; before the change on one node, or during it on all.
 KILLED = (
     ("agent", "/eigentime-operator agent", False),
     ("agent before", "/eigentime-operator agent", True),
@@ -38,20 +38,20 @@ KILLED = (
     ("containerd", "([^ ]*/)?containerd( |$)", False),
     ("API server", "([^ ]*/)?kube-apiserver ", False),
 )
-# Takes a node off the network or puts it back.
+# Disconnects a node from the network or reconnects it.
 LINK = os.environ.get("EIGENTIME_LINK")
-# How soon its clocks are right once it is back: the bound that docs/kubernetes/timelines.md states.
+# How soon its clocks are right after reconnecting: the bound that docs/kubernetes/timelines.md states.
 BOUND_NS = 30_000_000_000
 
 
 def kill(node, pattern):
-    """Kills the processes of a node whose command line begins so; which."""
+    """Kills the processes of a node whose command line begins like this; returns which."""
     script = f"pids=$(pgrep -f '^{pattern}') && kill -9 $pids; echo $pids"
     return on_node(node, "sh", "-c", script).split()
 
 
 def crash(node):
-    """Kills all processes of a node that Kubernetes, its pods and timelines consist of, at once."""
+    """Kills all processes that make up Kubernetes, its pods and timelines on a node, at once."""
     services = "^([^ ]*/)?(kube[^ ]*|containerd[^ ]*|eigentime)( |$)"
     script = (
         "pids=$(grep -l kubepods /proc/[0-9]*/cgroup 2>/dev/null | cut -d/ -f3; "
@@ -61,18 +61,18 @@ def crash(node):
 
 
 def link(node, state):
-    """Takes a node off the network (down) or puts it back (up)."""
+    """Disconnects a node from the network (down) or reconnects it (up)."""
     run([*shlex.split(LINK), node, state])
 
 
 def of_node(timeline, node):
-    """What the status of a timeline says of a node."""
+    """A node's entry in the status of a timeline."""
     found = {it["name"]: it for it in timeline["status"]["nodes"]}
     return found[node]
 
 
 class Failures(Timelines):
-    """Its nodes and processes come back by themselves, but for the network."""
+    """Its nodes and processes recover by themselves, but not the network."""
 
     def test_01_install(self):
         self.install_all()
@@ -106,7 +106,7 @@ class Failures(Timelines):
             self.assertEqual((status["restartCount"], status["ready"]), (0, True))
 
     def kill(self, pattern, nodes):
-        """Kills processes on nodes at once."""
+        """Kills processes on several nodes at once."""
         with ThreadPoolExecutor() as at_once:
             ended = list(at_once.map(lambda node: kill(node, pattern), nodes))
         self.assertTrue(any(ended), pattern)
@@ -135,7 +135,7 @@ class Failures(Timelines):
                 self.assertTrue(began - BOUND_NS < since < now_ns(other), missed)
                 told = [it["message"] for it in found["status"]["conditions"]]
                 self.assertIn(f"{node} since {missed['lastReport']}", told[0])
-                # The other goes on.
+                # The other continues.
                 change("away", leaps=f"{made + 2}h")
                 made += 2
                 leaps(pods[0], made)
@@ -147,7 +147,7 @@ class Failures(Timelines):
                 self.record["away"][-1] |= off
 
     def comes_back(self, name, pods, node, back_ns):
-        """A node is caught up soon after it is back, and its pods show what the others show."""
+        """A node catches up soon after it is back, and its pods show what the others show."""
         until(lambda: reason(name) in IN_FORCE, f"{node} is caught up")
         found = get("timeline", name)
         late = get("timelinenodes", node)["spec"]["timelines"]
@@ -179,7 +179,7 @@ class Failures(Timelines):
             f"{pods[-1]} is started again",
         )
         self.comes_back("crash", pods, node, back)
-        # What is started again has never had another time: it sees the leap with the others, or not at all.
+        # Restarted containers never had another time: they see the leap with the others, or not at all.
         seen = leaps(pods[0], 1)
         again = leaps(pods[-1], 1) if lines(pods[-1]) else seen
         self.assertLessEqual(apart_ns(again[0], seen[0])[0], MOST_NS)

@@ -45,7 +45,7 @@ POSTGRES = "localhost/eigentime-test-postgres:1"
 
 # How many changes are made to measure their spread.
 CHANGES = int(os.environ.get("EIGENTIME_CHANGES", "20"))
-# What share of the changes a node may hear of too late, on a busy machine.
+# The share of changes that a node may receive too late, on a busy machine.
 MOST_LATE = 0.1
 
 VOLUME = "/tmp/eigentime-test-volume"
@@ -92,7 +92,7 @@ class Operator(Timelines):
             if reason("changes") != IN_FORCE[0]:
                 late.add(number)
         seen = [leaps(each, CHANGES) for each in (pods[0], pods[-1])]
-        # What a sampler is not running for is uncertain. A node that is late has to say so.
+        # Times when a sampler does not run are uncertain. A late node must say so.
         apart = [
             apart_ns(*both)
             for number, both in enumerate(zip(*seen, strict=True))
@@ -118,7 +118,7 @@ class Operator(Timelines):
         spec = {"containers": [container("a", SHELL, script)]}
         pods = self.members("again", spec, date=DATE, rate="100")
         first = int(says(pods[0]))
-        # Its end may be told before that of the command.
+        # Its end may be reported before the command's.
         kubectl("exec", pods[0], "--", "kill", "1", check=False)
 
         def restarted():
@@ -128,7 +128,7 @@ class Operator(Timelines):
         until(restarted, "restart")
         second = int(says(pods[0]))
         self.assertGreater(second, first)
-        # Made anew, on another node.
+        # Recreated, on another node.
         kubectl("delete", "pod", *pods, "--now")
         apply(member("anew", "again", {"nodeName": self.nodes[-1], **spec}))
         self.ready("anew")
@@ -291,7 +291,7 @@ class Operator(Timelines):
         self.assertGreaterEqual(int(query(now)), before + 30 * 24 * HOUR_S)
 
     def attached(self, of):
-        """A pod on each node that has run before its timeline was there."""
+        """A pod on each node that ran before its timeline existed."""
         script = "while :; do date +%s >/now.new; mv /now.new /now; usleep 100000; done"
         spec = {"containers": [container("a", SHELL, script)]}
         names = [f"{of}-{number}" for number in range(len(self.nodes))]
@@ -344,7 +344,7 @@ class Operator(Timelines):
         self.host_time("skewed")
 
     def test_11_uninstall(self):
-        """Pods that were attached run on, by the nodes' clocks."""
+        """Attached pods keep running, on the nodes' clocks."""
         names = self.attached("stays")
         ended = helm(*UNINSTALL, check=False)
         self.assertNotEqual(ended.returncode, 0)
@@ -359,7 +359,7 @@ class Operator(Timelines):
             status = get("pod", name)["status"]["containerStatuses"][0]
             self.assertEqual((status["restartCount"], status["ready"]), (0, True))
             self.host_time(name)
-            # What the program has written that was attached itself.
+            # What the attached program itself has written.
             now = int(on_node(get("pod", name)["spec"]["nodeName"], "date", "+%s"))
             until(
                 lambda name=name, now=now: (

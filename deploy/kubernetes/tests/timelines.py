@@ -1,4 +1,4 @@
-"""Timelines as objects, for the tests of them."""
+"""Timelines as objects: helpers for their tests."""
 
 import json
 import time
@@ -26,20 +26,20 @@ from installation import Installation
 
 SAMPLER = "localhost/eigentime-test-sampler:1"
 
-# By how much nodes may be apart.
+# By how much nodes may differ.
 MOST_NS = 1_000_000
-# What a sampler sleeps between two looks, where that need not be precise.
+# How long a sampler sleeps between two readings, where that need not be precise.
 PAUSE = "1ms"
-# Lets a sampler tell what its clock shows.
+# Makes a sampler print what its clock shows.
 SHOW = "/program", "show"
-# The reasons of a change that is made.
+# The reasons of a change that is in force.
 IN_FORCE = "Applied", "CaughtUp"
 
 API = "eigentime.io/v1alpha1"
 
 HOUR_NS = HOUR_S * 1_000_000_000
 
-# What the tests make: of the chart's kinds, and of others.
+# What the tests create: of the chart's kinds, and of others.
 KINDS = "timelines", "timechaos"
 MADE = (
     *("statefulsets", "cronjobs", "jobs", "pods"),
@@ -48,7 +48,7 @@ MADE = (
 
 
 def timeline(name, **spec):
-    """A timeline of the pods with its name."""
+    """A timeline for the pods labelled with its name."""
     spec = {"selector": {"matchLabels": {"timeline": name}}, **spec}
     return described(API, "Timeline", name, spec)
 
@@ -61,7 +61,7 @@ def member(name, of, spec, runtime=None):
 
 
 def template(of, spec):
-    """What a controller of pods makes them from."""
+    """The template from which a controller makes pods."""
     made = member("any", of, spec)
     labels = made["metadata"]["labels"]
     return {"metadata": {"labels": labels}, "spec": made["spec"]}
@@ -77,7 +77,7 @@ def applied(name, timeout="120s"):
 
 
 def reason(name):
-    """Why the condition holds or not, for the present spec."""
+    """Why the condition holds or not, for the current spec."""
     # The API server may be away.
     text = kubectl("get", "timeline", name, "-o", "json", check=False).stdout
     found = json.loads(text or "{}")
@@ -89,15 +89,15 @@ def reason(name):
 
 
 def lines(name):
-    """The leaps that a sampler has seen: between which instants of its clock, and of how many hours."""
-    # The kubelet or the container engine may be away, and say so here.
+    """The leaps that a sampler has seen: between which readings of its clock, and of how many hours."""
+    # The kubelet or the container engine may be unavailable, and says so here.
     told = kubectl("logs", name, check=False).stdout.splitlines()
     seen = [tuple(map(int, line.split())) for line in told if line[0].isdigit()]
     return [(last, first, round((first - last) / HOUR_NS)) for last, first in seen]
 
 
 def leaps(name, hours):
-    """The leaps that a sampler has seen, without the leap itself, once they are so many hours together."""
+    """The leaps that a sampler has seen, less the leap itself, once they add up to this many hours."""
 
     def told():
         seen = lines(name)
@@ -108,13 +108,13 @@ def leaps(name, hours):
 
 
 def apart_ns(one, other):
-    """By how much two instants differ at least and at most, each of which is between two others."""
+    """The least and the greatest difference of two instants, each of which is between two others."""
     at_least = max(one[0], other[0]) - min(one[1], other[1])
     return max(0, at_least), max(one[1], other[1]) - min(one[0], other[0])
 
 
 def instant_ns(text):
-    """An instant as objects write it, in nanoseconds since 1970."""
+    """Parses an instant as objects write it, into nanoseconds since 1970."""
     seconds, _, fraction = text.removesuffix("Z").partition(".")
     parsed = time.strptime(seconds, "%Y-%m-%dT%H:%M:%S")
     return timegm(parsed) * 1_000_000_000 + int(fraction.ljust(9, "0"))
@@ -126,7 +126,7 @@ def now_ns(node):
 
 
 def expected_ns(agreed, host_ns):
-    """What a map says that a timeline shows at an instant of its node."""
+    """What a timeline shows at an instant of its node, according to a map."""
     since = host_ns - instant_ns(agreed["hostTime"])
     rate = 0 if agreed["frozen"] else Fraction(agreed["rate"])
     return instant_ns(agreed["virtualTime"]) + int(since * rate)
@@ -142,7 +142,7 @@ class Timelines(Installation):
 
     @classmethod
     def clear(cls):
-        # The definitions are gone once it is uninstalled.
+        # The definitions are gone after uninstalling.
         there = kubectl("get", "crd", "-o", "name")
         own = KINDS if "timelines.eigentime.io" in there else ()
         kubectl("delete", ",".join([*own, *MADE]), "-l", "test=eigentime", "--now")
@@ -150,7 +150,7 @@ class Timelines(Installation):
     def members(self, name, spec, **settings):
         """A timeline with a pod on each node."""
         apply(timeline(name, **settings))
-        # The webhook may hear of it later than the controller: pods that it misses would be attached.
+        # The webhook may receive it later than the controller: pods that it misses would be attached.
         applied(name)
         pods = [f"{name}-{number}" for number in range(len(self.nodes))]
         for each, node in zip(pods, self.nodes, strict=True):
@@ -191,7 +191,7 @@ class Timelines(Installation):
         until(lambda: reporting() == set(self.nodes), "the agents report")
 
     def host_time(self, name, offset_s=0):
-        """The clock of a pod is its node's, or so far from it."""
+        """The clock of a pod is its node's, or differs from it by this much."""
         node = get("pod", name)["spec"]["nodeName"]
         before = int(on_node(node, "date", "+%s"))
         now = int(says(name)) - offset_s
@@ -200,7 +200,7 @@ class Timelines(Installation):
         )
 
     def follows(self, name, of, *command):
-        """The clock of a pod shows what the map of its timeline says; a command prints it in nanoseconds."""
+        """The clock of a pod shows what its timeline's map says; a command prints it in nanoseconds."""
         node = get("pod", name)["spec"]["nodeName"]
         agreed = get("timeline", of)["status"]["map"]
         before = now_ns(node)

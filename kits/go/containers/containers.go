@@ -3,8 +3,8 @@
 //	tl := eigentime.New(t, eigentime.Date("2038-01-19"), eigentime.Joinable())
 //	database, err := testcontainers.Run(ctx, "postgres:18", containers.On(tl.Timeline))
 //
-// The engine must know the runtime eigentime (`eigentime setup docker`), and run as the user of the test, since a
-// timeline belongs to a user. Docker before 24 passes no annotations: there, the engine must have been set up by
+// The engine must know the runtime eigentime (`eigentime setup docker`) and run as the user of the test, since a
+// timeline belongs to a user. Docker before 24 passes no annotations: there, set up the engine with
 // `eigentime setup docker --trust-environment`.
 package containers
 
@@ -21,11 +21,11 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// Runtime is the name by which `eigentime setup` makes the runtime known to an engine.
+// Runtime is the name under which `eigentime setup` registers the runtime with an engine.
 const Runtime = "eigentime"
 
-// On starts the container on the timeline, which must have been made with [eigentime.Joinable]. What else the
-// configuration of the host says stays.
+// On starts the container on the timeline, which must have been made with [eigentime.Joinable]. Other settings of the
+// host configuration are kept.
 func On(timeline *eigentime.Timeline) testcontainers.CustomizeRequestOption {
 	return func(request *testcontainers.GenericContainerRequest) error {
 		state, err := timeline.Show()
@@ -58,7 +58,7 @@ func On(timeline *eigentime.Timeline) testcontainers.CustomizeRequestOption {
 	}
 }
 
-// passesAnnotations tells whether the engine passes annotations to the runtime. An older one ignores them.
+// passesAnnotations reports whether the engine passes annotations to the runtime. Older engines ignore them.
 func passesAnnotations(ctx context.Context) (bool, error) {
 	engine, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// apiVersion is that of the engine that the tests find.
+// apiVersion is the API version of the engine that the tests find.
 var apiVersion string
 
 func TestMain(m *testing.M) {
@@ -23,14 +23,14 @@ func TestMain(m *testing.M) {
 		w.Header().Set("Api-Version", apiVersion)
 		fmt.Fprintf(w, `{"ApiVersion": %q}`, apiVersion)
 	}))
-	// testcontainers looks for the engine once.
+	// testcontainers looks for the engine only once.
 	os.Setenv("DOCKER_HOST", strings.Replace(engine.URL, "http:", "tcp:", 1))
 	status := m.Run()
 	engine.Close()
 	os.Exit(status)
 }
 
-// asked is the request for a container with these options.
+// asked returns the request for a container with these options.
 func asked(t *testing.T, options ...testcontainers.ContainerCustomizer) testcontainers.GenericContainerRequest {
 	t.Helper()
 	var request testcontainers.GenericContainerRequest
@@ -42,7 +42,7 @@ func asked(t *testing.T, options ...testcontainers.ContainerCustomizer) testcont
 	return request
 }
 
-// host is the configuration of the host in a request.
+// host returns the host configuration of a request.
 func host(request testcontainers.GenericContainerRequest) container.HostConfig {
 	var config container.HostConfig
 	request.HostConfigModifier(&config)

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// permissive is what the texts of the licences say that deny.toml allows. BSD-2-Clause and BSD-3-Clause begin
+// permissive matches the texts of the licences that deny.toml allows. BSD-2-Clause and BSD-3-Clause begin
 // alike, as do all versions of "Apache License".
 var permissive = regexp.MustCompile(`Apache License\s+Version 2\.0` +
 	`|Permission is hereby granted, free of charge` +
 	`|Redistribution and use in source and binary forms` +
 	`|Permission to use, copy, modify, and(/or)? distribute this software`)
 
-// copyleft is what other licences say.
+// copyleft matches the texts of other licences.
 var copyleft = regexp.MustCompile(`(?i)GNU (Lesser |Affero |Library )?General Public License|Mozilla Public License`)
 
 func TestLicences(t *testing.T) {
@@ -41,7 +41,7 @@ func TestLicences(t *testing.T) {
 		if path == "eigentime" {
 			continue
 		}
-		// Not LICENSE.docs, which is that of go-digest's documentation.
+		// Not LICENSE.docs, which covers go-digest's documentation.
 		files, err := filepath.Glob(filepath.Join(directory, "LICEN[CS]E"))
 		for _, ending := range []string{".md", ".txt"} {
 			more, _ := filepath.Glob(filepath.Join(directory, "LICEN[CS]E"+ending))

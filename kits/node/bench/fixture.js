@@ -1,4 +1,4 @@
-// How long it takes to make and to close a timeline, beside the two commands that do so, in turn.
+// How long it takes to make and close a timeline, alternating with the two commands that do so.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

@@ -11,22 +11,22 @@ export async function described(timeline: Timeline): Promise<string> {
   }
 }
 
-/** Appends a line to the message of an error, also where its stack repeats it. An error that allows no change stays. */
+/** Appends a line to an error's message, and to its copy in the stack. Leaves an error that allows no change. */
 export function append(error: { message: string; stack?: string | undefined }, line: string): void {
   try {
     const { message, stack } = error;
     const value = `${message}\n\n${line}`;
-    // Not assigned: that of a DOMException is computed.
+    // Not assigned: a DOMException's message is computed.
     Object.defineProperty(error, "message", { value, configurable: true, writable: true });
     if (stack !== undefined) error.stack = stack.replace(message, () => value);
   } catch {
-    // What the test has thrown is told as it is.
+    // What the test has thrown is reported unchanged.
   }
 }
 
 /**
- * The function of a test that has a timeline of its own, as its first argument; the others are those that the
- * runner gives. The timeline ends with the test, and a failure shows the virtual time.
+ * Returns the function of a test whose first argument is its own timeline, followed by the arguments of the
+ * runner. The timeline ends with the test, and a failure shows the virtual time.
  */
 export function withTimeline<Given extends unknown[]>(
   options: TimelineOptions,
@@ -38,9 +38,9 @@ export function withTimeline<Given extends unknown[]>(
     try {
       await body(timeline, ...given);
     } catch (error) {
-      // Of any realm: jest gives tests one of their own.
+      // Of any realm: jest gives tests their own.
       if (types.isNativeError(error)) append(error, await described(timeline));
-      // What went wrong before is told.
+      // The earlier error is reported.
       await timeline.close().catch(() => {});
       throw error;
     }

@@ -5,7 +5,7 @@ import { delimiter, join, resolve } from "node:path";
 import { addAbortSignal } from "node:stream";
 import { type Code, EigentimeError, lines, type Place } from "./protocol.js";
 
-/** The path of the command `eigentime`: that in the environment variable EIGENTIME, or the one on PATH. */
+/** The path of the command `eigentime`: from the environment variable EIGENTIME, or else from PATH. */
 export function command(): string {
   const name = process.env.EIGENTIME || "eigentime";
   const candidates = name.includes("/")
@@ -16,7 +16,7 @@ export function command(): string {
       accessSync(path, constants.X_OK);
       if (statSync(path).isFile()) return path;
     } catch {
-      // The next one, then.
+      // Try the next one.
     }
   }
   throw new EigentimeError("not_installed", `there is no command '${name}', which makes timelines`, INSTALLING);
@@ -24,20 +24,20 @@ export function command(): string {
 
 const INSTALLING = "install Eigentime, and put the command on PATH or its path into the environment variable EIGENTIME";
 
-/** A message of the command, and its help or a tip; how it is used is left out. */
+/** A message of the command with its help or a tip; the usage text is left out. */
 export function refused(code: Code, said: string): EigentimeError {
   const told = said.trim().replace("\n\n  tip: ", "\nhelp: ");
   const [message = "", help] = (told.split("\n\n")[0] ?? "").split("\nhelp: ");
   return new EigentimeError(code, message.replace(/^(eigentime|error): /, ""), help);
 }
 
-/** Where the timeline is, as a command has told on its standard output, or why it has not. */
+/** Where the timeline is, as a command printed on its standard output, or why it did not. */
 export function place(eigentime: string, told: string, code: Code, complaints: string): Place {
   if (told.startsWith("{")) return JSON.parse(told);
   throw refused(code, complaints || `'${eigentime}' tells of no timeline\nhelp: ${INSTALLING}`);
 }
 
-/** The command that keeps a timeline from outliving this process: it removes it when its standard input ends. */
+/** The command that keeps a timeline from outliving this process: it removes it when its standard input closes. */
 export class Guard {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #exit: Promise<unknown[]>;
@@ -51,14 +51,14 @@ export class Guard {
     started.stdin.on("error", () => {});
   }
 
-  /** Makes a timeline, and goes on from a saved one if there is one; also says where it is. */
+  /** Makes a timeline, resuming a saved one if given; also returns where it is. */
   static async make(
     eigentime: string,
     flags: string[],
     saved: string,
     signal?: AbortSignal,
   ): Promise<Place & { guard: Guard }> {
-    // Ctrl-C is for the process that has started it.
+    // Ctrl-C is meant for the process that started it.
     const started = spawn(eigentime, ["ctl", "create", "--hold", "--json", ...flags], { detached: true });
     await once(started, "spawn").catch(({ message }) => {
       throw refused("not_made", `'${eigentime}' does not start: ${message}`);
@@ -66,13 +66,13 @@ export class Guard {
     const guard = new Guard(started, once(started, "close"));
     const { stdin, stdout, stderr } = started;
     if (signal) addAbortSignal(signal, stdout);
-    // An empty line ends a document that is cut short.
+    // An empty line terminates a truncated document.
     stdin.write(`${saved}\n\n`);
     try {
       const { value, done } = await lines(stdout).next();
       if (done) await guard.#end();
       const { name, socket } = place(eigentime, value ?? "", "not_made", guard.#complaints);
-      // This process ends when it has nothing else to do.
+      // They do not keep this process alive.
       for (const end of [started, stdin, stdout, stderr] as Unreferenced[]) end.unref();
       return { name, socket, guard };
     } catch (error) {

@@ -1,4 +1,4 @@
-// A client of the protocol of timelines, docs/guide/control.md in the repository of Eigentime.
+// A client of the timeline protocol, docs/guide/control.md in the repository of Eigentime.
 
 import { once } from "node:events";
 import { constants } from "node:fs";
@@ -10,7 +10,7 @@ import { addAbortSignal, type Readable } from "node:stream";
 /** The version of the protocol that this package speaks. */
 const PROTOCOL = 1;
 
-/** How long a timeline may take for an answer that it gives at once, in milliseconds. */
+/** How long a timeline may take to give an immediate answer, in milliseconds. */
 const PATIENCE = 60_000;
 
 /** A span of time: text such as "30d" or "1.5s", or a number of milliseconds. */
@@ -20,7 +20,7 @@ export type Instant = string | number | Date;
 /** Virtual seconds per host second: a number, or text such as "1/3". */
 export type Rate = string | number;
 
-/** The codes of an `EigentimeError`: those of the protocol, and of what happens before anything is answered. */
+/** The codes of an `EigentimeError`: those of the protocol, and of errors before anything is answered. */
 export type Code =
   | "not_installed"
   | "not_made"
@@ -36,7 +36,7 @@ export type Code =
   | "silent"
   | "moved";
 
-/** A timeline was not made, or has refused something. Its message ends with the help, if there is any. */
+/** A timeline was not made, or has refused a request. The message ends with the help, if there is any. */
 export class EigentimeError extends Error {
   override name = "EigentimeError";
 
@@ -44,7 +44,7 @@ export class EigentimeError extends Error {
     /** Later versions of Eigentime may have more. */
     readonly code: Code | (string & {}),
     message: string,
-    /** The way out. */
+    /** How to fix it. */
     readonly help?: string,
   ) {
     super(help === undefined ? message : `${message}\nhelp: ${help}`);
@@ -54,7 +54,7 @@ export class EigentimeError extends Error {
 const INSTANTS = new Set(["date", "until"]);
 const SPANS = new Set(["boottime", "for", "idleGrace", "monotonic", "offset", "span", "timeout"]);
 
-/** What is given, as the protocol and the command line write it; undefined is left out. */
+/** The given values as the protocol and the command line write them; undefined is left out. */
 export function written(given: object): [string, unknown][] {
   return Object.entries(given)
     .filter(([, value]) => value !== undefined)
@@ -70,7 +70,7 @@ export function written(given: object): [string, unknown][] {
 
 /** A `Date` from nanoseconds since 1970. */
 export function dateOf(nanoseconds: number): Date {
-  // A number of this size is off by up to 256 ns. A clock that stands at a whole millisecond shows that one.
+  // A number of this size is off by up to 256 ns. A clock frozen at a whole millisecond shows that millisecond.
   return new Date(Math.floor((nanoseconds + 256) / 1e6));
 }
 
@@ -80,11 +80,11 @@ export interface Place {
   socket: string;
 }
 
-/** Connects to a timeline; undefined, if nothing listens. */
+/** Connects to a timeline; undefined if nothing listens. */
 async function dial({ socket: path }: Place): Promise<Socket | undefined> {
   let socket: Socket | undefined;
   try {
-    // By a path that is short, however long that of the directory is.
+    // Through a path that stays short however long the directory's is.
     const directory = await open(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       socket = createConnection(`/proc/self/fd/${directory.fd}/${basename(path)}`);
@@ -100,7 +100,7 @@ async function dial({ socket: path }: Place): Promise<Socket | undefined> {
   return undefined;
 }
 
-/** The lines of a stream, without what a last one lacks. */
+/** The lines of a stream, without an incomplete last one. */
 export async function* lines(stream: Readable): AsyncGenerator<string, void> {
   let begun = "";
   for await (const chunk of stream.setEncoding("utf8")) {
@@ -110,7 +110,7 @@ export async function* lines(stream: Readable): AsyncGenerator<string, void> {
   }
 }
 
-/** What a timeline answers, and the lines that follow. */
+/** A timeline's answer, and the lines that follow. */
 export interface Answer {
   now: Date;
   /** Each method has its own. */
@@ -118,7 +118,7 @@ export interface Answer {
   told: AsyncGenerator<string, void>;
 }
 
-/** Says which timeline has ended. */
+/** The error that a timeline has ended. */
 export function ended({ name }: Place): EigentimeError {
   return new EigentimeError("ended", `timeline '${name}': it has ended`);
 }
@@ -129,8 +129,8 @@ function silent({ name }: Place): EigentimeError {
 }
 
 /**
- * Makes a request on a connection of its own, so that what waits delays nothing else. The caller leaves `told`,
- * which closes the connection. Where another supervisor has taken the timeline over, it is that one's to answer.
+  * Makes a request on its own connection, so that a waiting one delays nothing else. The caller leaves `told`,
+  * which closes the connection. If another supervisor has taken over the timeline, that one must answer.
  */
 export async function ask(place: Place, method: string, params: object, signal?: AbortSignal): Promise<Answer> {
   const request = JSON.stringify({ method, params: Object.fromEntries(written(params)), protocol: PROTOCOL });

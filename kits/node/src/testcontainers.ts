@@ -3,10 +3,10 @@ import { type GenericContainer, getContainerRuntimeClient, type StartedTestConta
 import { EigentimeError } from "./protocol.js";
 import type { Timeline } from "./timeline.js";
 
-/** The name by which `eigentime setup` makes the runtime known to an engine. */
+/** The name under which `eigentime setup` registers the runtime with an engine. */
 export const RUNTIME = "eigentime";
 
-/** What is protected in a `GenericContainer`, for its subclasses. */
+/** Protected members of `GenericContainer`, for its subclasses. */
 interface Hooks {
   hostConfig: HostConfig & { Annotations?: Record<string, string> };
   beforeContainerCreated?(): Promise<void>;
@@ -14,8 +14,8 @@ interface Hooks {
 }
 
 /**
- * Starts a container on a timeline that was made with `joinable`. What else the container is told stays. The
- * engine must know the runtime, and run as the user of the test, since a timeline belongs to a user.
+  * Starts a container on a timeline that was made with `joinable`. Other settings of the container are kept. The
+  * engine must know the runtime and run as the user of the test, since a timeline belongs to a user.
  */
 export function onTimeline<Container extends GenericContainer>(container: Container, timeline: Timeline): Container {
   const hooks = container as unknown as Hooks;
@@ -30,7 +30,7 @@ export function onTimeline<Container extends GenericContainer>(container: Contai
     const { annotations, environment } = (await timeline.info()).join;
     hooks.hostConfig.Runtime = RUNTIME;
     hooks.hostConfig.Annotations = { ...hooks.hostConfig.Annotations, ...annotations };
-    // For engines that pass no annotations, which is to say Docker before 24.
+    // For engines that pass no annotations: Docker before 24.
     container.withEnvironment(environment ?? {});
   };
   const after = hooks.containerStarted?.bind(container);
@@ -41,12 +41,12 @@ export function onTimeline<Container extends GenericContainer>(container: Contai
   return container;
 }
 
-/** Ends a container whose engine has passed nothing of the timeline on: it would run on the host's clocks. */
+/** Ends a container whose engine did not pass on the timeline: it would run on the host's clocks. */
 async function checked(started: StartedTestContainer, timeline: Timeline): Promise<void> {
   const id = started.getId();
   if ((await timeline.show()).containers.some((joined) => joined.id === id)) return;
   const { container } = await getContainerRuntimeClient();
-  // One that has ended is on no timeline any longer.
+  // A container that has ended is no longer on any timeline.
   if (!(await container.inspect(container.getById(id))).State.Running) return;
   await started.stop();
   throw new EigentimeError(

@@ -25,22 +25,22 @@ import {
 
 /** How a timeline is made: the options of `eigentime ctl create`. */
 export interface TimelineOptions {
-  /** A name by which `eigentime ctl`, other programs and containers find it. */
+  /** A name under which `eigentime ctl`, other programs and containers find it. */
   name?: string;
-  /** What the wall clock shows at first. */
+  /** What the wall clock shows initially. */
   date?: Instant;
-  /** How far the wall clock is ahead of the host's at first. */
+  /** How far the wall clock is initially ahead of the host's. */
   offset?: Span;
   rate?: Rate;
   /** Stops all clocks, or the wall clock alone. */
   freeze?: boolean | "all" | "wall";
   /** The clocks leap to the next deadline whenever all programs wait. */
   skipIdle?: boolean;
-  /** With `skipIdle`: only so often, until `skip` allows more. */
+  /** With `skipIdle`: only this many times, until `skip` allows more. */
   skips?: number;
-  /** Containers may join it. It has a name then. */
+  /** Containers may join it. It then has a name. */
   joinable?: boolean;
-  /** What `save` has returned, to go on from. */
+  /** What `save` returned, to resume from. */
   continue?: string;
   policy?: "continue" | "catch-up";
   anchor?: string;
@@ -57,17 +57,17 @@ export interface TimelineOptions {
   noRewrite?: boolean;
 }
 
-/** What can be changed while programs run. */
+/** Settings that can be changed while programs run. */
 export type Settings = Pick<TimelineOptions, "date" | "offset" | "rate" | "joinable" | "settableBy">;
 
-/** Which leaps over idle time are allowed: at most one of these; without any, all. */
+/** Which leaps over idle time are allowed: at most one of these; all if none is given. */
 export interface Leaps {
   times?: number;
   until?: Instant;
   for?: Span;
 }
 
-/** What is waited for: one condition, and for how long at most, in host time. */
+/** What to wait for: one condition, and for how long at most, in host time. */
 export interface Condition {
   until?: Instant;
   for?: Span;
@@ -79,9 +79,9 @@ export interface Condition {
   timeout?: Span;
 }
 
-/** What a timeline is, and how it is joined. */
+/** What a timeline is and how to join it. */
 export interface Info {
-  /** What its wall clock shows. */
+  /** The time on its wall clock. */
   now: Date;
   name: string;
   protocol: number;
@@ -92,11 +92,11 @@ export interface Info {
 
 /** A timeline at one moment. */
 export interface State {
-  /** What its wall clock shows. */
+  /** The time on its wall clock. */
   now: Date;
   name: string;
   state: "running" | "frozen" | "wall frozen";
-  /** Virtual seconds per host second, also while it is frozen. */
+  /** Virtual seconds per host second, even while frozen. */
   rate: number;
   supervisor: number;
   clocks: { clock: string; host_ns: number; virtual_ns: number }[];
@@ -115,7 +115,7 @@ export interface Shown extends State {
 export interface Member {
   pid: number;
   command: string;
-  /** `call` is the system call in which a thread waits; it runs, if there is none. */
+  /** `call` is the system call in which a thread waits; the thread runs if there is none. */
   threads: { tid: number; call?: string | null }[];
   [field: string]: unknown;
 }
@@ -141,21 +141,21 @@ export interface TimelineEvent {
   count?: number;
 }
 
-/** By what a call can be abandoned; it then fails with an `AbortError`. */
+/** A means to abandon a call, which then fails with an `AbortError`. */
 export interface Abortable {
   signal?: AbortSignal;
 }
 
 const run = promisify(execFile);
 
-/** A timeline of Eigentime: clocks of their own for programs and containers. */
+/** A timeline of Eigentime: separate clocks for programs and containers. */
 export class Timeline {
   readonly #place: Place;
   readonly #eigentime: string;
-  // EIGENTIME_RUNTIME_DIR of its programs. If it is empty, the variable counts as missing.
+  // EIGENTIME_RUNTIME_DIR of its programs. An empty variable counts as unset.
   readonly #runtime: string;
   readonly #guard: Guard | undefined;
-  // What has to happen before anything is asked.
+  // What must happen before any request.
   readonly #pending = new Set<Promise<unknown>>();
 
   private constructor(place: Place, eigentime: string, runtime: string, guard?: Guard) {
@@ -166,8 +166,8 @@ export class Timeline {
   }
 
   /**
-   * Makes a timeline, which ends when it is closed, and at the latest with this process. Without `name` and
-   * `joinable`, it has a runtime directory of its own, where no other program finds it.
+    * Makes a timeline, which ends when it is closed, and at the latest with this process. Without `name` and
+    * `joinable`, it has its own runtime directory, where no other program finds it.
    */
   static async create(options: TimelineOptions = {}, { signal }: Abortable = {}): Promise<Timeline> {
     signal?.throwIfAborted();
@@ -186,7 +186,7 @@ export class Timeline {
     return new Timeline(made, eigentime, runtime, guard);
   }
 
-  /** A timeline that exists. To close it leaves it as it is. */
+  /** Connects to an existing timeline. Closing it leaves it as it is. */
   static async connect(name: string, { signal }: Abortable = {}): Promise<Timeline> {
     signal?.throwIfAborted();
     const eigentime = command();
@@ -199,22 +199,22 @@ export class Timeline {
     return new Timeline(found, eigentime, process.env.EIGENTIME_RUNTIME_DIR ?? "");
   }
 
-  /** By which `eigentime ctl` and containers find it, unless it is in a directory of its own. */
+  /** The name under which `eigentime ctl` and containers find it, unless it is in its own directory. */
   get name(): string {
     return this.#place.name;
   }
 
-  /** `env`, or that of this process, with what lets `eigentime` find the timeline. */
+  /** `env`, or this process's environment, with the variables by which `eigentime` finds the timeline. */
   environment(env: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
-    // The directory is known by this variable, too.
+    // The directory is also known from this variable.
     const session = process.env.XDG_RUNTIME_DIR;
     return { ...(session && { XDG_RUNTIME_DIR: session }), ...env, EIGENTIME_RUNTIME_DIR: this.#runtime };
   }
 
   /**
-   * Starts a program on the timeline, as `spawn` of node:child_process does. The process is the program itself,
-   * and a member of the timeline before anything else is asked of this object. If the program cannot be started,
-   * the process ends with 125 to 127.
+    * Starts a program on the timeline, as `spawn` of node:child_process does. The process is the program itself,
+    * and joins the timeline before any other request from this object. If the program cannot be started,
+    * the process exits with 125 to 127.
    */
   spawn(file: string, args?: readonly string[], options?: SpawnOptionsWithoutStdio): ChildProcessWithoutNullStreams;
   spawn(file: string, args: readonly string[], options: SpawnOptions): ChildProcess;
@@ -236,7 +236,7 @@ export class Timeline {
     return run(this.#eigentime, words, { ...this.#options(options), encoding: "utf8" });
   }
 
-  // Throws if the timeline has ended. The shell is to be on the timeline, too, and not between this process and the command.
+  // Throws if the timeline has ended. The shell must also be on the timeline, not between this process and the command.
   #words(file: string, args: readonly string[], { shell }: SpawnOptions): string[] {
     if (!existsSync(this.#place.socket)) throw ended(this.#place);
     const program = shell ? [shell === true ? "/bin/sh" : shell, "-c", [file, ...args].join(" ")] : [file, ...args];
@@ -266,7 +266,7 @@ export class Timeline {
     return { now, ...result };
   }
 
-  /** What its wall clock shows. */
+  /** The time on its wall clock. */
   async now(): Promise<Date> {
     return (await this.#ask("info")).now;
   }
@@ -286,7 +286,7 @@ export class Timeline {
     return this.#result("set", { ...settings, settable_by: settableBy });
   }
 
-  /** Moves all clocks forward. Waits that end by then end. */
+  /** Moves all clocks forward. Waits that expire by then end. */
   async leap(span: Span): Promise<State> {
     return this.#result("leap", { span });
   }
@@ -296,15 +296,15 @@ export class Timeline {
     return this.#result("freeze", options);
   }
 
-  /** Lets its clocks run again. */
+  /** Restarts its clocks. */
   async thaw(options: { rate?: Rate } = {}): Promise<State> {
     return this.#result("thaw", options);
   }
 
-  /** A document in JSON, from which a timeline can `continue`. */
+  /** A JSON document from which a timeline can `continue`. */
   async save(): Promise<string> {
     await Promise.all(this.#pending);
-    // Not from an answer, whose nanoseconds a number does not hold exactly.
+    // Not from an answer: a number cannot hold its nanoseconds exactly.
     const saved = run(this.#eigentime, ["ctl", "save", this.name], { env: this.environment() });
     // If that fails, the answer to the same request says why.
     return (await saved.catch((error) => this.#ask("save").then(() => Promise.reject(error)))).stdout;
@@ -330,8 +330,8 @@ export class Timeline {
   }
 
   /**
-   * What happens from now on, until the timeline ends. Leave the loop, or abort, to stop watching: until then, or
-   * the end of the timeline, this process does not end.
+    * The events from now on, until the timeline ends. To stop watching, leave the loop or abort: until then, or
+    * the end of the timeline, this process does not exit.
    */
   watch({ signal }: Abortable = {}): AsyncIterableIterator<TimelineEvent> {
     const subscribed = ask(this.#place, "watch", {}, signal);
@@ -345,7 +345,7 @@ export class Timeline {
     })();
   }
 
-  /** Removes the timeline, and ends its members by SIGKILL. Once is enough. */
+  /** Removes the timeline and kills its members with SIGKILL. Calling it once is enough. */
   async close(): Promise<void> {
     await this.#guard?.release();
   }

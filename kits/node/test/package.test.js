@@ -7,7 +7,7 @@ import { Timeline } from "eigentime";
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 const manifest = read("package.json");
 
-// The example of README.md; a test checks that it is the same.
+// The example in README.md; a test checks that they match.
 test("a token expires", async () => {
   const timeline = await Timeline.create({ date: "2038-01-19" });
   const valid = () =>
@@ -51,9 +51,9 @@ test("types", () => {
   execFileSync("node", words, { stdio: "inherit" });
 });
 
-// Those that deny.toml allows, and others that ask for no more than a notice.
+// The licences that deny.toml allows, and others that require only a notice.
 const PERMISSIVE = ["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BlueOak-1.0.0", "ISC", "MIT", "Unlicense"];
-// What runs in the tests of the kit alone.
+// Packages used only by the kit's tests.
 const TESTED_WITH = { "caniuse-lite": "CC-BY-4.0", "type-fest": "(MIT OR CC0-1.0)" };
 
 test("licences", () => {

@@ -1,13 +1,13 @@
-// Runs of the test runners, on the suites in suites/.
+// Runs the test runners on the suites in suites/.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
-/** Runs a command of a package, and returns its status and what it prints. */
+/** Runs a command of a package and returns its status and output. */
 function run(words, environment = {}) {
   const env = { ...process.env, NO_COLOR: "1", CI: "true", ...environment };
-  // Otherwise, a run of node:test within another reports to that.
+  // Otherwise, a run of node:test inside another reports to the outer one.
   delete env.NODE_TEST_CONTEXT;
   const { status, stdout, stderr } = spawnSync(words[0], words.slice(1), { env, encoding: "utf8" });
   return { status, printed: stdout + stderr };

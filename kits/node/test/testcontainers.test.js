@@ -8,7 +8,7 @@ import { withTimeline } from "eigentime/node";
 import { onTimeline } from "eigentime/testcontainers";
 import { GenericContainer } from "testcontainers";
 
-/** A container that says what its engine would be told. */
+/** A container that exposes what its engine would be told. */
 class Told extends GenericContainer {
   async told() {
     await this.beforeContainerCreated();
@@ -16,7 +16,7 @@ class Told extends GenericContainer {
   }
 }
 
-/** As modules of testcontainers do: their hook completes what is told. */
+/** Like modules of testcontainers: the hook completes the settings. */
 class Database extends Told {
   async beforeContainerCreated() {
     this.hostConfig.Annotations = { before: "yes" };

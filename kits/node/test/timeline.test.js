@@ -15,7 +15,7 @@ const START = new Date("2038-01-19T00:00:00Z");
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Fails unless an instant is in the hour that follows another. */
+/** Fails unless an instant lies within the hour after another. */
 function within(now, earliest) {
   const passed = now - earliest;
   assert.ok(
@@ -30,15 +30,15 @@ const sleeping = { blocked: { call: "clock_nanosleep" } };
 const directories = [];
 process.on("exit", () => directories.forEach((path) => rmSync(path, { recursive: true, force: true })));
 
-/** A directory of the test's own, which ends with this process. */
+/** A directory for the test, which is removed with this process. */
 function directory(t) {
   const path = mkdtempSync(join(tmpdir(), "kit-"));
-  // What is registered with `t.after` runs in its order: this would come before timelines in it are closed.
+  // Functions registered with `t.after` run in order: this one would run before timelines in it are closed.
   directories.push(path);
   return path;
 }
 
-/** Sets a variable for the time of a test. */
+/** Sets a variable for the duration of a test. */
 function set(t, name, value) {
   const before = process.env[name];
   process.env[name] = value;
@@ -89,7 +89,7 @@ describe("a timeline", { concurrency: 4 }, () => {
   it(
     "ends a sleep by a leap",
     withTimeline({ date: START }, async (timeline) => {
-      // Not longer: GNU sleep takes several waits for more than 24 days.
+      // Not longer: GNU sleep splits sleeps of more than 24 days into several waits.
       const child = timeline.spawn("sleep", ["20d"]);
       const { pid } = await timeline.wait({ blocked: { pid: child.pid, call: "clock_nanosleep" } });
       assert.equal(pid, child.pid);
@@ -429,7 +429,7 @@ describe("where timelines are", () => {
       await same.leap("1d");
       await same.close();
       within(await timeline.now(), later(DAY));
-      // Not another timeline of the same name, where the environment is another one.
+      // Not another timeline of the same name when the environment differs.
       const { stdout } = await timeline.execFile("date", ["-u", "+%F"], { env: { PATH: process.env.PATH } });
       assert.equal(stdout, "2038-01-20\n");
       await refuses(Timeline.create({ name: "shop" }), "not_made", /shop/);
@@ -446,7 +446,7 @@ describe("where timelines are", () => {
   });
 
   it("may have a long name", async (t) => {
-    // A socket's path has at most 107 bytes.
+    // A socket path has at most 107 bytes.
     const long = join(directory(t), "long".repeat(50));
     mkdirSync(long);
     set(t, "TMPDIR", long);
@@ -506,7 +506,7 @@ describe("the end of a process", () => {
   const timelines =
     'const timeline = await Timeline.create(); timeline.spawn("sleep", ["1000d"], { stdio: "ignore" }).unref();';
 
-  /** Runs a module with a directory for temporary files of its own; that is what is returned. */
+  /** Runs a module with its own directory for temporary files, and returns that directory. */
   async function left(t, body, interact = async () => {}) {
     const temporary = directory(t);
     const options = { env: { ...process.env, TMPDIR: temporary }, stdio: ["ignore", "pipe", "inherit"] };
@@ -516,7 +516,7 @@ describe("the end of a process", () => {
     return { temporary, exit: await exit };
   }
 
-  /** Waits until nothing is in a directory; the test's own limit ends it otherwise. */
+  /** Waits until a directory is empty; otherwise the test's own limit ends the wait. */
   async function empty(path) {
     while (readdirSync(path).length > 0) await sleep(10);
   }

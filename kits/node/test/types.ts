@@ -1,4 +1,4 @@
-// What TypeScript makes of the package, for a module that uses it.
+// What TypeScript makes of the package, in a module that uses it.
 import { EigentimeError, Timeline, type TimelineEvent } from "eigentime";
 import { withTimeline } from "eigentime/jest";
 import { onTimeline } from "eigentime/testcontainers";

@@ -1,4 +1,4 @@
-"""Reads the clock, and says how well it is known."""
+"""Reads the clock and prints how accurate it is."""
 
 import eigentime
 

@@ -1,4 +1,4 @@
-"""Sleeps for a millisecond a hundred times, and says how late that was."""
+"""Sleeps for a millisecond a hundred times and prints how late it woke."""
 
 import statistics
 
@@ -10,7 +10,7 @@ with eigentime.Sleeper(quantile=0.99, cpu=0.04) as sleeper:
 
     sleeps = [sleeper.sleep(0.001) for _ in range(100)]
 
-    # A fixed rhythm: deadlines that do not depend on how long anything takes.
+    # A fixed rhythm: deadlines do not depend on how long anything takes.
     start = eigentime.now_ns()
     for turn in range(1, 6):
         slept = sleeper.sleep_until_ns(start + turn * 2_000_000)

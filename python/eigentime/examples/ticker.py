@@ -1,4 +1,4 @@
-"""A ticker for three users: a callback, a loop and a single event."""
+"""A ticker with three users: a callback, a loop and a single event."""
 
 import threading
 
@@ -9,7 +9,7 @@ finished = threading.Event()
 
 
 def called(tick: eigentime.Tick) -> None:
-    """Counts what it was told of and what it was not."""
+    """Counts the delivered and the missed ticks."""
     global calls
     calls += 1 + tick.missed
 

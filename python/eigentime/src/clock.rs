@@ -8,54 +8,54 @@ use crate::values::Value;
 
 const CLOCK: Clock = Clock::system();
 
-/// What CLOCK_MONOTONIC shows now, in nanoseconds: time.monotonic_ns(), but without a call of the
-/// kernel where its counter can be read.
+/// The time on CLOCK_MONOTONIC, in nanoseconds: time.monotonic_ns(), but without a system call
+/// where its counter can be read.
 ///
-/// The cheapest reading: the processor may carry it out a few nanoseconds before what precedes it.
+/// The cheapest reading: the processor may execute it a few nanoseconds before preceding code.
 #[pyfunction]
 pub fn now_ns() -> u64 {
     count(CLOCK.monotonic(Instant::now()))
 }
 
-/// Like now_ns(), but after all that the program has done so far and before what it does next.
+/// Like now_ns(), but ordered after all preceding code and before all following code.
 #[pyfunction]
 pub fn now_ordered_ns() -> u64 {
     count(CLOCK.monotonic(Instant::now_ordered()))
 }
 
-/// What CLOCK_REALTIME shows now, in nanoseconds since the Unix epoch, negative before it: like
+/// The time on CLOCK_REALTIME, in nanoseconds since the Unix epoch, negative before it: like
 /// time.time_ns().
 #[pyfunction]
 pub fn wall_ns() -> i64 {
     since_epoch(CLOCK.wall(Instant::now()))
 }
 
-/// What CLOCK_BOOTTIME shows now, in nanoseconds: CLOCK_MONOTONIC and the time spent suspended.
+/// The time on CLOCK_BOOTTIME, in nanoseconds: CLOCK_MONOTONIC and the time spent suspended.
 #[pyfunction]
 pub fn boottime_ns() -> u64 {
     count(CLOCK.boottime(Instant::now()))
 }
 
-/// What CLOCK_MONOTONIC showed of late, in nanoseconds, for next to nothing: the last time that
-/// somebody in this process has recorded.
+/// A recent time on CLOCK_MONOTONIC, in nanoseconds, at almost no cost: the last one recorded
+/// in this process.
 #[pyfunction]
 pub fn recent_ns() -> u64 {
     count(CLOCK.monotonic(CLOCK.recent()))
 }
 
-/// The counter itself: ticks of frequency() a second, from a zero that is this machine's own.
+/// The counter itself: frequency() ticks per second, from an origin specific to this machine.
 #[pyfunction]
 pub fn ticks() -> u64 {
     CLOCK.raw()
 }
 
-/// Ticks in a second.
+/// Ticks per second.
 #[pyfunction]
 pub fn frequency() -> f64 {
     CLOCK.frequency()
 }
 
-/// Now, by both clocks, and how far each can be from the kernel's and from UTC: a Reading.
+/// The time on both clocks, and how far each can be from the kernel's and from UTC: a Reading.
 #[pyfunction]
 pub fn now_with_error(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static READING: Value = Value::named("Reading");
@@ -78,7 +78,7 @@ pub fn trust(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     TRUST.of(py, (trust == Trust::Counter, trust.to_string()))
 }
 
-/// Compares the clock with the kernel's now, rather than when it is due; about a millisecond at
+/// Compares the clock with the kernel's now rather than when it is due; takes about a millisecond
 /// the first time, microseconds later.
 #[pyfunction]
 pub fn upkeep(py: Python<'_>) {

@@ -1,4 +1,4 @@
-//! What was asked for and not granted.
+//! What was requested and not granted.
 
 use eigentime_clock::sleeper::Degradation;
 use pyo3::prelude::*;

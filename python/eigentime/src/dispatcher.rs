@@ -1,7 +1,7 @@
 //! The thread that calls back.
 //!
-//! Callbacks need the interpreter, for which a thread can have to wait for milliseconds. So they
-//! run in a thread of Python's, not in the ticker's, whose other deadlines would be late.
+//! Callbacks need the interpreter, for which a thread may have to wait milliseconds. So they
+//! run in a Python thread, not in the ticker's, where they would delay other deadlines.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ use crate::bell::Bell;
 use crate::mailbox::{self, Letter};
 use crate::subscription::{Subscription, locked};
 
-/// Hears of the ticks of a ticker's events and calls back.
+/// Receives the ticks of a ticker's events and calls back.
 #[pyclass(frozen, module = "eigentime._eigentime")]
 pub struct Dispatcher {
     bell: Arc<Bell>,
     heard: Mutex<Vec<Arc<Subscription>>>,
     stopped: AtomicBool,
-    /// Nobody else will have `atexit` forget it.
+    /// Whether nothing else will make `atexit` forget it.
     abandoned: AtomicBool,
     thread: PyOnceLock<Py<PyAny>>,
 }
@@ -54,7 +54,7 @@ impl Dispatcher {
 }
 
 impl Dispatcher {
-    /// One that hears of nothing yet.
+    /// A dispatcher that receives no events yet.
     pub fn new() -> Self {
         Self {
             bell: Arc::default(),
@@ -65,19 +65,19 @@ impl Dispatcher {
         }
     }
 
-    /// What rings when there is something to call back for.
+    /// The bell that rings when there is something to call back for.
     pub fn bell(&self) -> Arc<Bell> {
         Arc::clone(&self.bell)
     }
 
-    /// Begins to hear of an event.
+    /// Begins to receive an event.
     pub fn hear(slf: &Bound<'_, Self>, event: &Arc<Subscription>) -> PyResult<()> {
         locked(&slf.get().heard).push(Arc::clone(event));
         slf.get().bell.ring();
         Self::start(slf)
     }
 
-    /// Starts the thread, if that was not done yet.
+    /// Starts the thread, if it is not running yet.
     ///
     /// It does not keep the program alive: before the interpreter ends, `atexit` stops it.
     fn start(slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -104,11 +104,11 @@ impl Dispatcher {
 
     fn call_back(&self, py: Python<'_>) -> PyResult<()> {
         let (mut due, over) = self.due();
-        // Dropping a callback can run code of Python's, which must find no lock taken.
+        // Dropping a callback can run Python code, which must find no lock held.
         drop(over);
         due.sort_by_key(|(_, (letter, _))| letter.due);
         for (event, tick) in due {
-            // An earlier one of these callbacks can have closed all or cancelled this event.
+            // An earlier one of these callbacks may have closed all or cancelled this event.
             if self.stopped.load(SeqCst) {
                 break;
             }
@@ -120,7 +120,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// The ticks to call back for, and the events of which there will be no more.
+    /// The ticks to call back for, and the events that will have no more.
     #[expect(clippy::type_complexity, reason = "a name for it would say less")]
     fn due(&self) -> (Vec<(Arc<Subscription>, (Letter, u64))>, Vec<Arc<Subscription>>) {
         let mut heard = locked(&self.heard);
@@ -129,13 +129,13 @@ impl Dispatcher {
         (due, heard.extract_if(.., |event| event.ended()).collect())
     }
 
-    /// There is nothing to stop at the end of the interpreter any more.
+    /// Unregisters from `atexit`: there is nothing left to stop.
     fn outlive(slf: &Bound<'_, Self>) -> PyResult<()> {
         let atexit = slf.py().import("atexit")?;
         atexit.call_method1("unregister", (slf.getattr("stop")?,)).map(drop)
     }
 
-    /// Has the thread end when it can, without waiting for it.
+    /// Makes the thread end when it can, without waiting for it.
     pub fn abandon(&self) {
         self.abandoned.store(true, SeqCst);
         self.stopped.store(true, SeqCst);

@@ -1,4 +1,4 @@
-//! What a ticker gives for an event: a handle, or an iterator over its ticks.
+//! What a ticker returns for an event: a handle, or an iterator over its ticks.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::subscription::Subscription;
 use crate::units::count;
 use crate::values::Value;
 
-/// An event of a ticker: what has become of it so far. It goes on until cancel() is called or the
-/// ticker is closed, whether this is kept or not.
+/// An event of a ticker, with its counts so far. It continues until cancel() is called or the
+/// ticker is closed, whether this object is kept or not.
 #[pyclass(frozen, name = "Event", module = "eigentime", weakref)]
 pub struct PyEvent {
     /// The event.
@@ -24,31 +24,31 @@ pub struct PyEvent {
 /// The ticks of an event, as they come: `for tick in ticker.ticks(0.001)`.
 ///
 /// While it waits, other Python threads run and Ctrl-C raises KeyboardInterrupt. It ends when it or
-/// the ticker is closed; the event ends with it. In a fork's child it raises RuntimeError.
+/// the ticker is closed; the event ends with it. In a forked child it raises RuntimeError.
 #[pyclass(frozen, name = "Ticks", module = "eigentime", weakref)]
 pub struct PyTicks {
     /// The event.
     pub subscription: Arc<Subscription>,
-    /// What rings for it alone.
+    /// The bell that rings for it alone.
     pub bell: Arc<Bell>,
 }
 
 #[pymethods]
 impl PyEvent {
-    /// How many ticks the ticker's thread has delivered: a count in shared memory, kept without
+    /// How many ticks the ticker's thread has delivered: a count in shared memory, updated without
     /// the interpreter.
     #[getter]
     fn counter(&self) -> u64 {
         self.subscription.statistics().fired
     }
 
-    /// How many ticks it did not get to in time: each is counted here, none is made up for.
+    /// How many ticks it could not deliver in time: each is counted here and not delivered later.
     #[getter]
     fn missed(&self) -> u64 {
         self.subscription.statistics().missed
     }
 
-    /// How many ticks the callback was called for. The others of `counter` came while it or the
+    /// For how many ticks the callback was called. The others in `counter` came while it or the
     /// interpreter was busy; the next Tick counts them as missed.
     #[getter]
     fn delivered(&self) -> u64 {
@@ -61,14 +61,14 @@ impl PyEvent {
         !self.subscription.ended() && self.subscription.statistics().ended.is_none()
     }
 
-    /// All that was seen of it: EventStatistics.
+    /// Everything observed of it: EventStatistics.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         statistics(py, &self.subscription.statistics())
     }
 
     /// The descriptor of an event with `eventfd=True`, for select, asyncio's add_reader() and
-    /// os.eventfd_read(): it holds how many deadlines have come since it was read last, and does
-    /// not block. It is closed when the event is cancelled or the ticker is closed.
+    /// os.eventfd_read(): it holds the number of deadlines since it was last read, and does not
+    /// block. It is closed when the event is cancelled or the ticker is closed.
     ///
     /// Raises ValueError if there is none.
     fn fileno(&self) -> PyResult<RawFd> {
@@ -102,7 +102,7 @@ impl PyTicks {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        // Nobody would ring here, or finish a letter that was being written.
+        // Nothing would ring here or finish a letter that was being written.
         if self.subscription.forked() {
             return Err(PyRuntimeError::new_err(Error::Forked.to_string()));
         }
@@ -119,7 +119,7 @@ impl PyTicks {
         }
     }
 
-    /// All that was seen of the event: EventStatistics.
+    /// Everything observed of the event: EventStatistics.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         statistics(py, &self.subscription.statistics())
     }
@@ -145,7 +145,7 @@ impl Drop for PyTicks {
     }
 }
 
-/// The `EventStatistics` of Python.
+/// Python's `EventStatistics`.
 pub fn statistics<'py>(py: Python<'py>, seen: &EventStatistics) -> PyResult<Bound<'py, PyAny>> {
     static STATISTICS: Value = Value::named("EventStatistics");
     let fields = (

@@ -1,6 +1,6 @@
 //! The compiled part of the Python package `eigentime`: the library's clock, sleeper and ticker as
-//! functions and classes of Python. What users import is `python/eigentime/__init__.py`, what type
-//! checkers read is `python/eigentime/_eigentime.pyi`.
+//! Python functions and classes. Users import `python/eigentime/__init__.py`; type checkers
+//! read `python/eigentime/_eigentime.pyi`.
 
 mod bell;
 mod clock;

@@ -1,7 +1,7 @@
 //! The latest tick of an event, from the ticker's thread to a Python thread.
 //!
-//! Python can be behind by many periods: 5 ms (sys.getswitchinterval()) where another thread
-//! computes. What it missed meanwhile is counted, not queued, so that it never falls further back.
+//! Python can be many periods behind: 5 ms (sys.getswitchinterval()) while another thread
+//! computes. What it misses meanwhile is counted, not queued, so that it never falls further behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -19,10 +19,10 @@ use crate::bell::Bell;
 use crate::units::count;
 use crate::values::Value;
 
-/// A tick as it is handed over.
+/// A tick as handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// Which of the event's periods it is, from zero on.
+    /// The number of the event's period, from zero.
     pub number: u64,
     /// When it was due.
     pub due: Instant,
@@ -36,7 +36,7 @@ pub struct Letter {
 #[derive(Debug)]
 pub struct Mailbox {
     bell: Arc<Bell>,
-    /// Twice the letters so far; odd while one is written.
+    /// Twice the number of letters so far; odd while one is being written.
     sequence: AtomicU64,
     number: AtomicU64,
     due: AtomicU64,
@@ -44,19 +44,19 @@ pub struct Mailbox {
     stolen: AtomicU64,
 }
 
-/// What a reader has had of a mailbox.
+/// What a reader has received from a mailbox.
 #[derive(Debug, Default)]
 pub struct Reader {
     sequence: u64,
     next: u64,
     /// The ticks that came too late for this reader or for the ticker.
     pub missed: u64,
-    /// The ticks that it has got.
+    /// The ticks that it has received.
     pub delivered: u64,
 }
 
 impl Mailbox {
-    /// An empty one; `bell` rings for each letter.
+    /// An empty mailbox; `bell` rings for each letter.
     pub fn new(bell: Arc<Bell>) -> Self {
         Self {
             bell,
@@ -68,17 +68,17 @@ impl Mailbox {
         }
     }
 
-    /// Puts a tick in, in place of one that nobody has taken. One thread only.
+    /// Puts a tick in, replacing one that was not taken. One thread only.
     pub fn put(&self, tick: &Tick) {
         let sequence = self.sequence.load(Relaxed);
         self.sequence.store(sequence + 1, Relaxed);
-        // Partner: the fence in `get`. Who sees one of the fields sees the odd number, too.
+        // Pairs with the fence in `get`. A reader that sees one of the fields sees the odd number, too.
         fence(Release);
         self.number.store(tick.number, Relaxed);
         self.due.store(tick.due.as_ticks(), Relaxed);
         self.fired.store(tick.fired.as_ticks(), Relaxed);
         self.stolen.store(count(tick.stolen), Relaxed);
-        // Partner: the first load in `get`.
+        // Pairs with the first load in `get`.
         self.sequence.store(sequence + 2, Release);
         self.bell.ring();
     }
@@ -107,7 +107,7 @@ impl Mailbox {
 }
 
 impl Reader {
-    /// The letter that was not taken yet, and how many were missed before it.
+    /// The letter not taken yet, and how many were missed before it.
     pub fn take(&mut self, mailbox: &Mailbox) -> Option<(Letter, u64)> {
         let (sequence, letter) = mailbox.get(self.sequence)?;
         let missed = letter.number.saturating_sub(self.next);

@@ -16,21 +16,21 @@ use crate::wishes::Wishes;
 
 const CLOCK: Clock = Clock::system();
 
-/// Sleeps that end on time: the kernel's part ends a little early, the rest is spun away. How much
-/// earlier is learned from how late this thread's wake-ups are, within a budget.
+/// Sleeps that end on time: the kernel's part ends a little early, and the rest is spun. How much
+/// earlier is learned from how late this thread wakes up, within a budget.
 ///
-/// quantile: the share of sleeps that are to end on time, between 0 and 1.
-/// cpu: the share of one processor that may be spun away, 0 to 1.
+/// quantile: the share of sleeps that should end on time, between 0 and 1.
+/// cpu: the share of one processor that may be spent spinning, 0 to 1.
 /// max_guard: the longest spin before a deadline, in seconds.
 /// realtime: a priority from 1 to 99 for SCHED_FIFO, for the thread that makes the sleeper.
-/// hold_latency: whether processors are to be kept from slow idle states (/dev/cpu_dma_latency).
-/// pin: the number of the processor that the thread is to stay on.
+/// hold_latency: whether to keep processors from slow idle states (/dev/cpu_dma_latency).
+/// pin: the number of the processor that the thread should stay on.
 ///
-/// All are optional. What the system doesn't grant is in `degradation`; what was granted is given
-/// back by close(), by the end of a `with` block, or when the sleeper is collected. A sleeper is
+/// All are optional. What the system does not grant is in `degradation`; what was granted is
+/// released by close(), at the end of a `with` block, or when the sleeper is collected. A sleeper is
 /// used by one thread at a time; one with `realtime` or `pin` by the thread that made it.
 ///
-/// Raises ValueError for a value that can't be.
+/// Raises ValueError for an impossible value.
 #[pyclass(frozen, name = "Sleeper", module = "eigentime", weakref)]
 pub struct PySleeper {
     wishes: Wishes,
@@ -72,18 +72,18 @@ impl PySleeper {
         Ok(Self { wishes, maker: thread::current().id(), open: Mutex::new(Some(sleeper)) })
     }
 
-    /// Sleeps for so many seconds and returns a Slept: how it went.
+    /// Sleeps for this many seconds and returns a Slept: how it went.
     ///
     /// Other Python threads run meanwhile. Signals are handled as in time.sleep(): Ctrl-C raises
-    /// KeyboardInterrupt, after a handler that returns the sleep goes on.
-    /// Raises ValueError for a negative number, nan or more than 64 bits of nanoseconds hold.
+    /// KeyboardInterrupt; after a handler that returns, the sleep resumes.
+    /// Raises ValueError for a negative number, nan or more nanoseconds than 64 bits hold.
     #[pyo3(signature = (seconds, /))]
     fn sleep<'py>(&self, py: Python<'py>, seconds: f64) -> PyResult<Bound<'py, PyAny>> {
         let start = Instant::now();
         self.sleep_from(py, start, units::seconds("seconds", seconds)?)
     }
 
-    /// Like sleep(), for so many nanoseconds.
+    /// Like sleep(), for this many nanoseconds.
     #[pyo3(signature = (nanoseconds, /))]
     fn sleep_ns<'py>(
         &self,
@@ -95,7 +95,7 @@ impl PySleeper {
     }
 
     /// Like sleep(), until the monotonic clock (now_ns(), time.monotonic_ns()) shows this, in
-    /// nanoseconds; returns at once if it does already.
+    /// nanoseconds; returns at once if it already does.
     #[pyo3(signature = (monotonic_ns, /))]
     fn sleep_until_ns<'py>(
         &self,
@@ -106,14 +106,14 @@ impl PySleeper {
         self.wait(py, CLOCK.at_monotonic(deadline))
     }
 
-    /// What was asked for and not granted: a tuple of Degradation, empty if all was.
+    /// What was requested and not granted: a tuple of Degradation, empty if all was granted.
     #[getter]
     fn degradation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let lost = self.with(|sleeper| sleeper.degradation().to_vec())?;
         degradation::values(py, &lost)
     }
 
-    /// All sleeps so far, summed up: SleeperStatistics.
+    /// The totals of all sleeps so far: SleeperStatistics.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static STATISTICS: Value = Value::named("SleeperStatistics");
         let statistics = self.with(|sleeper| sleeper.statistics())?;
@@ -131,7 +131,7 @@ impl PySleeper {
         STATISTICS.of(py, fields)
     }
 
-    /// Gives back what was granted; afterwards nothing can be slept. Closing again does nothing.
+    /// Releases what was granted; sleeping is impossible afterwards. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let open = self.locked(|open| Ok(open.take()))?;
         py.detach(|| drop(open));
@@ -191,7 +191,7 @@ impl PySleeper {
         match self.open.try_lock() {
             Ok(mut open) => act(&mut open),
             Err(TryLockError::WouldBlock) => Err(Refused::Busy),
-            // A panic while sleeping leaves nothing half done that a later sleep would meet.
+            // A panic while sleeping leaves nothing half done for a later sleep to find.
             Err(TryLockError::Poisoned(poisoned)) => act(&mut poisoned.into_inner()),
         }
     }
@@ -213,7 +213,7 @@ fn value<'py>(py: Python<'py>, slept: &Slept) -> PyResult<Bound<'py, PyAny>> {
         Lateness::WokenLate => "woken late",
         Lateness::Preempted => "preempted",
     };
-    // Each rounded by itself, the two instants and their difference would not add up.
+    // If each were rounded separately, the two instants and their difference would not add up.
     let (target, miss) = (count(CLOCK.monotonic(slept.target)), count(slept.miss));
     let fields = (
         target,

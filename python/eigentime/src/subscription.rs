@@ -1,4 +1,4 @@
-//! An event of a ticker, and who hears of it.
+//! An event of a ticker, and its listener.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -10,31 +10,31 @@ use pyo3::prelude::*;
 use crate::bell::Bell;
 use crate::mailbox::{Letter, Mailbox, Reader};
 
-/// An event that a ticker has taken up; shared by the ticker, the dispatcher and what the user
-/// has in hand.
+/// An event that a ticker has accepted; shared by the ticker, the dispatcher and the user's
+/// object.
 pub struct Subscription {
     /// None when it is cancelled.
     handle: Mutex<Option<EventHandle>>,
-    /// What was seen of it when it ended.
+    /// What was observed of it when it ended.
     last: Mutex<Option<EventStatistics>>,
     mailbox: Arc<Mailbox>,
     reader: Mutex<Reader>,
     bell: Arc<Bell>,
-    /// None when it will not be called any more: what it refers to is let go then.
+    /// None when it will not be called any more: what it refers to is then released.
     callback: Mutex<Option<Py<PyAny>>>,
     once: bool,
     ended: AtomicBool,
 }
 
-/// Who hears of an event.
+/// The listener of an event.
 pub enum Listener {
-    /// Nobody: it is counted.
+    /// None: the event is only counted.
     Nobody,
-    /// Who reads an eventfd.
+    /// The reader of an eventfd.
     Eventfd,
-    /// A loop of the program's, which waits for this to ring.
+    /// A loop in the program, which waits for this to ring.
     Loop(Arc<Bell>),
-    /// A function, which is called by who waits for this to ring.
+    /// A function, called by the thread that waits for this to ring.
     Callback(Arc<Bell>, Py<PyAny>),
 }
 
@@ -48,7 +48,7 @@ impl Listener {
 }
 
 impl Subscription {
-    /// Has `ticker` take up an event.
+    /// Makes `ticker` accept an event.
     pub fn new(
         ticker: &Ticker,
         event: Event,
@@ -81,14 +81,14 @@ impl Subscription {
         }))
     }
 
-    /// What is to be called for a tick that was taken; nothing, if it was cancelled meanwhile. That
-    /// of a single event is given away.
+    /// The function to call for a tick that was taken; none if the event was cancelled meanwhile.
+    /// For a single event, it is given away.
     pub fn callback(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let mut callback = locked(&self.callback);
         if self.once { callback.take() } else { callback.as_ref().map(|it| it.clone_ref(py)) }
     }
 
-    /// The tick that was not heard of yet, and how many were missed before it.
+    /// The tick not received yet, and how many were missed before it.
     pub fn take(&self) -> Option<(Letter, u64)> {
         if self.ended() {
             return None;
@@ -100,21 +100,21 @@ impl Subscription {
         taken
     }
 
-    /// No tick will be heard of any more.
+    /// Whether no more ticks will be received.
     pub fn ended(&self) -> bool {
         self.ended.load(SeqCst)
     }
 
-    /// Has the ticker forget the event, and wakes who waits for it. Doing so again does nothing.
+    /// Makes the ticker forget the event, and wakes its waiters. Doing so again does nothing.
     pub fn cancel(&self) {
         self.end(Ended::Removed);
         self.bell.ring();
         let callback = locked(&self.callback).take();
-        // This can run code of Python's, which must find no lock taken.
+        // This can run Python code, which must find no lock held.
         drop(callback);
     }
 
-    /// Whether this process is a fork of the one whose ticker has the event: nothing comes here.
+    /// Whether this process is a fork of the one whose ticker has the event: no ticks arrive here.
     pub fn forked(&self) -> bool {
         let handle = locked(&self.handle);
         handle.as_ref().is_some_and(|handle| handle.ended() == Some(Ended::Forked))
@@ -125,21 +125,21 @@ impl Subscription {
         let mut slot = locked(&self.handle);
         if let Some(handle) = slot.take() {
             let mut last = handle.statistics();
-            // A single one can be told of before the ticker's thread has noted that it is done.
+            // A single event can be delivered before the ticker's thread has noted that it is done.
             last.ended = last.ended.or(Some(reason));
             *locked(&self.last) = Some(last);
         }
     }
 
-    /// What was seen of it.
+    /// What was observed of it.
     pub fn statistics(&self) -> EventStatistics {
-        // The handle stays locked until what it had is in `last`: there is always one of them.
+        // The handle stays locked until its data is in `last`: one of them always exists.
         let handle = locked(&self.handle);
         let statistics = handle.as_ref().map(EventHandle::statistics);
         statistics.or_else(|| locked(&self.last).clone()).expect("it ends with its statistics")
     }
 
-    /// The eventfd that the ticker's thread writes to, if it does.
+    /// The eventfd that the ticker's thread writes to, if any.
     pub fn eventfd(&self) -> Option<RawFd> {
         locked(&self.handle).as_ref()?.eventfd().map(|descriptor| descriptor.as_raw_fd())
     }
@@ -150,7 +150,7 @@ impl Subscription {
     }
 }
 
-/// The contents of a mutex; each is whole at any time, also after a panic.
+/// The contents of a mutex, which are consistent at any time, even after a panic.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,26 +19,26 @@ use crate::wishes::Wishes;
 
 const CLOCK: Clock = Clock::system();
 
-/// A thread of its own that delivers periodic and single events on time, from 10 µs on.
+/// A thread that delivers periodic and single events on time, from 10 µs on.
 ///
 /// realtime: a priority from 1 to 99 for SCHED_FIFO, for its thread.
-/// pin: the number of the processor that its thread is to stay on.
-/// hold_latency: whether processors are to be kept from slow idle states near deadlines.
-/// lock_memory: whether its thread's memory is to be kept from being paged out (mlock).
+/// pin: the number of the processor that its thread should stay on.
+/// hold_latency: whether to keep processors from slow idle states near deadlines.
+/// lock_memory: whether to keep its thread's memory from being paged out (mlock).
 ///
-/// quantile, cpu, max_guard: how punctual it is to be and what may be spun away for that, as of
-/// Sleeper; by default as much as it takes, which below 250 µs is the whole processor.
+/// quantile, cpu, max_guard: how punctual it should be and what may be spent spinning for that, as
+/// for Sleeper; by default as much as it takes, which below 250 µs is the whole processor.
 ///
-/// All are optional. What the system doesn't grant is in `degradation`; what was granted is given
-/// back by close(), by the end of a `with` block, or when the ticker is collected.
+/// All are optional. What the system does not grant is in `degradation`; what was granted is
+/// released by close(), at the end of a `with` block, or when the ticker is collected.
 ///
-/// Callbacks run one after the other in a Python thread of the ticker's, so that none delays the
-/// deadlines of others. Where Python falls behind, ticks are left out and counted in the next
-/// one's `missed`. What a callback raises goes to sys.unraisablehook; its event goes on.
+/// Callbacks run one after the other in the ticker's Python thread, so that none delays the
+/// deadlines of others. If Python falls behind, ticks are left out and counted in the next
+/// one's `missed`. What a callback raises goes to sys.unraisablehook; its event continues.
 ///
 /// A ticker does not survive a fork: the child makes its own.
 ///
-/// Raises ValueError for a value that can't be, OSError if there can be no thread.
+/// Raises ValueError for an impossible value, OSError if no thread can be created.
 #[pyclass(frozen, name = "Ticker", module = "eigentime", weakref)]
 pub struct PyTicker {
     /// None when it is closed.
@@ -89,13 +89,13 @@ impl PyTicker {
         })
     }
 
-    /// An event every so many seconds, of which callback(tick) is called for each, if given.
+    /// An event every so many seconds; callback(tick), if given, is called for each.
     ///
-    /// start_ns: when it is due first, by now_ns(); by default one period from now.
-    /// shielded: whether it goes before the ticker's other events, which only one can.
-    /// eventfd: whether it is to have a descriptor (Event.fileno()) in place of a callback.
+    /// start_ns: when it is first due, by now_ns(); by default one period from now.
+    /// shielded: whether it takes precedence over the ticker's other events; only one can.
+    /// eventfd: whether it should have a descriptor (Event.fileno()) instead of a callback.
     ///
-    /// Returns an Event. Raises ValueError for a period that can't be or a second shielded event.
+    /// Returns an Event. Raises ValueError for an impossible period or a second shielded event.
     #[pyo3(signature = (seconds, callback=None, *, start_ns=None, shielded=false, eventfd=false))]
     fn every(
         &self,
@@ -125,12 +125,12 @@ impl PyTicker {
         self.event(py, event, false, callback, eventfd)
     }
 
-    /// A single event, so many seconds from now, at which callback(tick) is called, if given.
+    /// A single event, so many seconds from now; callback(tick), if given, is called for it.
     ///
-    /// shielded: whether it goes before the ticker's other events, which only one can.
-    /// eventfd: whether it is to have a descriptor (Event.fileno()) in place of a callback.
+    /// shielded: whether it takes precedence over the ticker's other events; only one can.
+    /// eventfd: whether it should have a descriptor (Event.fileno()) instead of a callback.
     ///
-    /// Returns an Event. Raises ValueError for a time that can't be or a second shielded event.
+    /// Returns an Event. Raises ValueError for an impossible time or a second shielded event.
     #[pyo3(signature = (seconds, callback=None, *, shielded=false, eventfd=false))]
     fn once(
         &self,
@@ -147,7 +147,7 @@ impl PyTicker {
     }
 
     /// Like once(), when the monotonic clock (now_ns(), time.monotonic_ns()) shows this, in
-    /// nanoseconds; at once if it does already.
+    /// nanoseconds; at once if it already does.
     #[pyo3(signature = (monotonic_ns, callback=None, *, shielded=false, eventfd=false))]
     fn once_at_ns(
         &self,
@@ -163,7 +163,7 @@ impl PyTicker {
 
     /// An iterator over the ticks of an event every so many seconds: Ticks, whose items are Tick.
     ///
-    /// What comes while the loop's body runs is left out and counted in the next tick's `missed`.
+    /// Ticks that come while the loop's body runs are left out and counted in the next one's `missed`.
     /// start_ns and shielded are those of every().
     #[pyo3(signature = (seconds, *, start_ns=None, shielded=false))]
     fn ticks(
@@ -187,14 +187,14 @@ impl PyTicker {
         self.iterated(periodic(period, start_ns, shielded)?)
     }
 
-    /// What was asked for and not granted: a tuple of Degradation, empty if all was.
+    /// What was requested and not granted: a tuple of Degradation, empty if all was granted.
     #[getter]
     fn degradation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let lost = self.with(|open| open.ticker.degradation().to_vec())?;
         degradation::values(py, &lost)
     }
 
-    /// All events so far, summed up: TickerStatistics.
+    /// The totals of all events so far: TickerStatistics.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         static STATISTICS: Value = Value::named("TickerStatistics");
         let statistics = self.with(|open| open.ticker.statistics())?;
@@ -211,7 +211,7 @@ impl PyTicker {
         STATISTICS.of(py, fields)
     }
 
-    /// Ends all events, waits for a callback that runs, ends the threads and gives back what was
+    /// Ends all events, waits for a running callback, ends the threads and releases what was
     /// granted. Closing again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let open = locked(&self.open).take();
@@ -281,8 +281,8 @@ impl PyTicker {
             open.events.push(Arc::clone(&subscription));
             Ok((subscription, over))
         })?;
-        // Those that are over are dropped here: that can run code of Python's, which must find no
-        // lock taken.
+        // Events that are over are dropped here: that can run Python code, which must find no
+        // lock held.
         added.map(|(subscription, _over)| subscription).map_err(refused)
     }
 
@@ -295,7 +295,7 @@ impl PyTicker {
 }
 
 impl Open {
-    /// Ends the events before the thread: whoever waits for them is woken.
+    /// Ends the events before the thread: their waiters are woken.
     fn end(self) {
         for event in &self.events {
             event.cancel();
@@ -308,7 +308,7 @@ impl Drop for PyTicker {
         if let Some(open) = locked(&self.open).take() {
             open.end();
         }
-        // Who drops this may hold locks of the interpreter: the thread ends by itself.
+        // Whoever drops this may hold locks of the interpreter: the thread ends by itself.
         self.dispatcher.get().abandon();
     }
 }

@@ -1,4 +1,4 @@
-//! Python's numbers as times, and back. What is refused says the value, the reason and the way out.
+//! Python's numbers as times, and back. Refusals state the value, the reason and a remedy.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use eigentime_clock::sleeper::Policy;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
-/// A span of seconds, as `time.sleep` takes it.
+/// A span in seconds, as `time.sleep` takes it.
 pub fn seconds(what: &str, seconds: f64) -> PyResult<Duration> {
     if seconds.is_nan() {
         let text = format!("{what}: nan is no time; give seconds, zero or more");
@@ -37,13 +37,13 @@ pub fn nanos(what: &str, number: &Bound<'_, PyAny>) -> PyResult<Duration> {
     })
 }
 
-/// That a deadline is too far away.
+/// The error that a deadline is too far away.
 pub fn too_far(span: Duration) -> PyErr {
     let text = format!("{} s from now is beyond what can be counted; give less", span.as_secs());
     PyValueError::new_err(text)
 }
 
-/// A policy; what is not given is `default`'s.
+/// A policy; values not given are `default`'s.
 pub fn policy(
     default: Policy,
     quantile: Option<f64>,
@@ -72,7 +72,7 @@ pub fn since_epoch(wall: SystemTime) -> i64 {
     }
 }
 
-/// The nanoseconds of a bound; `None` where there is none.
+/// The nanoseconds of a bound; `None` if there is none.
 pub fn bound(error: ErrorBound) -> Option<u64> {
     error.within().map(count)
 }

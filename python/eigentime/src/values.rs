@@ -16,12 +16,12 @@ impl Value {
         Self { name, class: PyOnceLock::new() }
     }
 
-    /// A value of these fields, which are all of the class's and in its order.
+    /// A value with these fields, which are all of the class's, in its order.
     pub fn of<'py, T>(&self, py: Python<'py>, fields: T) -> PyResult<Bound<'py, PyAny>>
     where
         T: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
     {
-        /// `tuple.__new__`: it spares the call of Python code that the class's own would be.
+        /// `tuple.__new__`: avoids the call of Python code that the class's own would make.
         static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let new = NEW.get_or_try_init(py, || {
             py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind)

@@ -1,9 +1,9 @@
-//! What can be asked of the system for a thread.
+//! What can be requested from the system for a thread.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What was asked for.
+/// What was requested.
 #[derive(Clone, Copy, Debug)]
 pub struct Wishes {
     /// A priority for SCHED_FIFO.
@@ -15,7 +15,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// From what Python gives.
+    /// Converts Python's arguments.
     pub fn new(realtime: Option<i64>, hold_latency: bool, pin: Option<i64>) -> PyResult<Self> {
         Ok(Self {
             realtime: realtime.map(priority).transpose()?,
@@ -24,7 +24,7 @@ impl Wishes {
         })
     }
 
-    /// Whether any of them holds for one thread only.
+    /// Whether any of them applies to one thread only.
     pub fn are_of_a_thread(&self) -> bool {
         self.realtime.is_some() || self.pin.is_some()
     }

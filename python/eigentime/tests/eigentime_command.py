@@ -1,4 +1,4 @@
-"""The command that tests of timelines run: that of this checkout."""
+"""The command that tests of timelines run: the one of this checkout."""
 
 import os
 import unittest

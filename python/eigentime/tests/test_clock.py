@@ -1,4 +1,4 @@
-"""The clock agrees with Python's, within what it says of itself."""
+"""The clock agrees with Python's, within its stated error."""
 
 import pickle
 import time
@@ -8,7 +8,7 @@ import eigentime
 
 
 class Readings(unittest.TestCase):
-    # Bounds are to hold for 99.9 % of readings; this is no place to tell that from 99.8 %.
+    # Bounds must hold for 99.9 % of readings; this is not the place to tell that from 99.8 %.
     READINGS = 1000
     HELD = 990
 

@@ -25,7 +25,7 @@ from eigentime.timeline import Timeline, TimelineError
 DAY = timedelta(days=1)
 START = datetime(2038, 1, 19, tzinfo=timezone.utc)
 
-# Says what has to be gone after it, and waits to be killed.
+# Prints what must be gone after it, and waits to be killed.
 VICTIM = """
 import os, time
 from eigentime.timeline import Timeline
@@ -255,7 +255,7 @@ class Programs(TestCase):
                     ]
                     for _ in waits:
                         await asyncio.to_thread(sent.acquire)
-                # What has been sent before is read before.
+                # What was sent earlier is read earlier.
                 await timeline.info()
                 adopting = [os.environ["EIGENTIME"], "ctl", "adopt", name]
                 await asyncio.to_thread(subprocess.run, adopting, check=True, capture_output=True)

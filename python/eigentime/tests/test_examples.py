@@ -1,4 +1,4 @@
-"""The examples run, and print what they say they do."""
+"""The examples run and print what they should."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import eigentime_command
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
-# What each line has to look like, in order.
+# What each line must look like, in order.
 OUTPUT = {
     "clock.py": [
         r"monotonic \d+ ns, within \d+ ns of the kernel's",
@@ -31,7 +31,7 @@ OUTPUT = {
     ],
 }
 
-# Those that need the command.
+# The examples that need the command.
 ON_TIMELINES = {"timeline.py"}
 
 

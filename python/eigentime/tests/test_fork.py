@@ -1,4 +1,4 @@
-"""A fork's child goes on by itself and does not disturb its parent."""
+"""A forked child runs by itself and does not disturb its parent."""
 
 import multiprocessing
 import os
@@ -10,14 +10,14 @@ import eigentime
 
 
 def in_child(act: Callable[[], None]) -> int:
-    """The exit status of a fork's child that does this."""
+    """Runs this in a forked child and returns its exit status."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
             act()
             status = 0
-        except Exception:  # noqa: BLE001 - whatever it is, it is to be seen
+        except Exception:  # noqa: BLE001 - whatever it is, show it
             traceback.print_exc()
         finally:
             os._exit(status)
@@ -44,7 +44,7 @@ class Fork(unittest.TestCase):
         sleeper.sleep_ns(100_000)
 
         def act() -> None:
-            # Were the timer one and the same, the parent's sleep would end with this one.
+            # If they shared the timer, the parent's sleep would end with this one.
             for _ in range(20):
                 slept = sleeper.sleep_ns(500_000)
                 assert slept.woke_ns >= slept.target_ns

@@ -1,4 +1,4 @@
-"""The package as it is shipped: its types, its documentation, its wheel."""
+"""The package as shipped: its types, its documentation, its wheel."""
 
 import inspect
 import subprocess
@@ -17,7 +17,7 @@ WHEELS = REPOSITORY / "build" / "python"
 
 
 def run(*command: object) -> subprocess.CompletedProcess:
-    """Runs a command, and fails with all that it said."""
+    """Runs a command, and fails with its complete output."""
     words = [str(word) for word in command]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode != 0:
@@ -50,7 +50,7 @@ class Types(unittest.TestCase):
 
 class Documentation(unittest.TestCase):
     def public(self) -> dict:
-        """Everything that users can reach, by its name."""
+        """Everything that users can reach, by name."""
         found = {}
         for name in eigentime.__all__:
             thing = getattr(eigentime, name)

@@ -135,7 +135,7 @@ def test_inside(timeline):
 """
         tests = {"test_strict.py": strict, "pytest.ini": "[pytest]\nfilterwarnings = error\n"}
         self.assertRegex(self.pytest(tests), "= 1 passed in")
-        # Where it finds no plugins by itself.
+        # Where it does not find plugins by itself.
         name = "eigentime.pytest_plugin"
         loads = f"pytest_plugins = [{name!r}]"
         with mock.patch.dict(os.environ, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"):
@@ -187,7 +187,7 @@ def test_outside(timeline): pass
 """
         said = self.pytest({"test_wrong.py": wrong})
         self.assertRegex(said, "2 errors in")
-        # In a continuous integration, pytest's summary has the messages once more.
+        # In continuous integration, pytest's summary repeats the messages.
         errors = re.findall("^(?!ERROR ).*'0'.*: a rate cannot be zero\nhelp: ", said, re.MULTILINE)
         self.assertEqual(len(errors), 2, said)
         self.assertNotIn("INTERNALERROR", said)
@@ -253,7 +253,7 @@ def test_interrupts_the_session(timeline):
 
 def test_later(): pass
 """
-        # Whoever runs the tests may ignore SIGINT.
+        # The runner of the tests may ignore SIGINT.
         outer = (
             "import os, signal\n"
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -1,4 +1,4 @@
-"""Sleeps end on time, let others run, and can be interrupted."""
+"""Sleeps end on time, let other threads run, and can be interrupted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import unittest
 import eigentime
 
 LONG = 30.0
-"""Longer than any test takes: a sleep that was meant to end before has failed."""
+"""Longer than any test takes: a sleep that should end before has failed."""
 
 
 SHORT = [10_000 + 1_000 * (number % 7) for number in range(4_000)]
@@ -74,7 +74,7 @@ class Sleeping(unittest.TestCase):
 
 
 class Interruption:
-    """Signals this process from another thread, from when `sleeper` sleeps in this one."""
+    """Signals this process from another thread, once `sleeper` sleeps in this one."""
 
     def __init__(self, sleeper: eigentime.Sleeper, number: int) -> None:
         self.sleeper = sleeper
@@ -89,7 +89,7 @@ class Interruption:
                 self.sleeper.statistics()
             except RuntimeError as error:
                 self.refusal = str(error)
-        # Not once: the first can come before the thread is in the kernel, where it is to end that.
+        # Repeatedly: the first can come before the thread is in the kernel, to end its sleep there.
         while not self.over.wait(0.05):
             os.kill(os.getpid(), self.number)
 
@@ -119,7 +119,7 @@ class Others(unittest.TestCase):
         interruption = Interruption(sleeper, signal.SIGINT)
         with interruption, self.assertRaises(KeyboardInterrupt):
             sleeper.sleep(LONG)
-        # That the other thread has seen this one sleep proves that the interpreter was free.
+        # That the other thread saw this one sleep proves that the interpreter was free.
         self.assertIn("in use by another thread", interruption.refusal)
         self.assertEqual(sleeper.statistics().sleeps, 0)
         self.assertGreaterEqual(sleeper.statistics().interrupted, 1)

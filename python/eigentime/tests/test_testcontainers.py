@@ -1,4 +1,4 @@
-"""Containers on timelines, as an engine is asked for them. examples/python runs them."""
+"""Containers on timelines, as requested from an engine. examples/python runs them."""
 
 import os
 import tempfile
@@ -24,7 +24,7 @@ class Containers(unittest.TestCase):
         self.addCleanup(environment.stop)
 
     def asked(self, timeline: Timeline, version: str) -> dict:
-        """What an engine of this version of the API is asked for."""
+        """What an engine with this API version is asked for."""
         from eigentime.testcontainers import on
 
         container = mock.Mock()

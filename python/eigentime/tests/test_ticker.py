@@ -52,7 +52,7 @@ class Callbacks(Waiting):
             told += tick.missed + 1
             self.assertEqual(tick.number, told - 1)
             self.assertGreaterEqual(tick.fired_ns, tick.due_ns - 1_000)
-            # Deadlines are a fixed grid: nothing adds up.
+            # Deadlines are a fixed grid: errors do not accumulate.
             grid = seen[0].due_ns + (tick.number - seen[0].number) * 500_000
             self.assertLess(abs(tick.due_ns - grid), 1_000)
         self.assertLessEqual(event.delivered, event.counter)
@@ -72,7 +72,7 @@ class Callbacks(Waiting):
         self.addCleanup(finish.set)
         ticker.once(0.001, blocks)
         self.wait(begun)
-        # No callback can run now: the others' deadlines pass all the same.
+        # No callback can run now: the deadlines of others still pass.
         counted = ticker.every(0.001)
         for tick in ticker.ticks(0.002):
             if tick.number >= 10:
@@ -191,7 +191,7 @@ class Callbacks(Waiting):
                 self.wait(came)
                 event.cancel() if way == "cancel" else ticker.close()
                 if way == "cancel":
-                    # The one that had begun is over when another one has come and gone.
+                    # The callback that had begun is over once another one has come and gone.
                     passed = threading.Event()
                     ticker.once(0, lambda _, passed=passed: passed.set())
                     self.wait(passed)
@@ -223,7 +223,7 @@ class Callbacks(Waiting):
                 if way == "cancel":
                     self.assertIsNotNone(alive())
                     event.cancel()
-                # One that is being called is let go when it returns.
+                # A callback that is being called is released when it returns.
                 deadline = time.monotonic() + WAIT / 10
                 while alive() and time.monotonic() < deadline:
                     time.sleep(0.001)
@@ -283,7 +283,7 @@ class Loops(Waiting):
         self.assertEqual(rest, [])
 
     def test_ctrl_c_ends_a_loop(self) -> None:
-        # Each tick that comes is a chance to see the signal, too: so there is none.
+        # Each tick that comes would also be a chance to see the signal: so there is none.
         raised: list = []
         over = threading.Event()
 
@@ -350,7 +350,7 @@ class Descriptors(Waiting):
 class Counters(Waiting):
     def test_a_counter_counts_without_the_interpreter(self) -> None:
         event = self.ticker().every_ns(100_000)
-        # One bytecode after the other, never waiting: this thread keeps the interpreter.
+        # One bytecode after another, never waiting: this thread keeps the interpreter.
         deadline = time.monotonic() + WAIT
         while event.counter < 10 and time.monotonic() < deadline:
             pass
@@ -425,7 +425,7 @@ class Life(Waiting):
         child = os.fork()
         if child == 0:
             status = 1
-            # What waits for ever is ended.
+            # Ends whatever waits forever.
             signal.alarm(int(WAIT))
             try:
                 said = True
@@ -448,7 +448,7 @@ class Life(Waiting):
                 os._exit(status)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         self.assertEqual(status, 0)
-        # The parent's goes on.
+        # The parent's continues.
         self.assertIs(type(next(ticks)), eigentime.Tick)
         self.assertTrue(event.active)
 

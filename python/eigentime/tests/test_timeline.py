@@ -52,7 +52,7 @@ class Timeline(unittest.TestCase):
         self.assertLessEqual(seen["before"], seen["now"])
         self.assertLessEqual(seen["now"], seen["after"])
         self.assertGreaterEqual(seen["passed"], 20 * 10**9)
-        # Deadlines are in virtual time, too: none comes before its own.
+        # Deadlines are in virtual time, too: none comes early.
         self.assertGreaterEqual(seen["ticked"], seen["told"] * 5 * 10**9)
 
 

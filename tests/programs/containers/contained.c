@@ -1,11 +1,11 @@
-/* What a container looks like from inside, without a shell.
+/* Shows a container from inside, without a shell.
  *
- *   contained look       its processes, descriptors, mounts, environment and rights
- *   contained serve      says `ready` and waits; SIGTERM ends it with status 3
+  *   contained look       its processes, descriptors, mounts, environment and privileges
+  *   contained serve      prints `ready` and waits; SIGTERM ends it with status 3
  *   contained users      the real and the effective user
- *   contained listens    answers a call of its own through a seccomp listener
- *   contained allocate MIB   uses that much memory, then says `allocated`
- *   contained segv | ill | fpe | abort   meets a fault, or calls abort */
+  *   contained listens    answers its own call through a seccomp listener
+  *   contained allocate MIB   uses that much memory, then prints `allocated`
+  *   contained segv | ill | fpe | abort   causes a fault, or calls abort */
 #include "../common.h"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ static bool is_number(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text);
 }
 
-/* The lines of a file that begin like this, each after `key=`; an empty key is the line's own. */
+/* Prints the lines of a file that begin like this, each after `key=`; an empty key means the line's own. */
 static void say_lines(const char *path, const char *begin, const char *key)
 {
 	FILE *file = fopen(path, "r");
@@ -48,7 +48,7 @@ static void say_processes(void)
 	closedir(all);
 }
 
-/* What a descriptor leads to, without the number of a pipe or socket. */
+/* Where a descriptor leads, without the number of a pipe or socket. */
 static void say_descriptors(void)
 {
 	DIR *all = opendir("/proc/self/fd");
@@ -68,7 +68,7 @@ static void say_descriptors(void)
 	closedir(all);
 }
 
-/* The mount point and the kind of file system. */
+/* The mount point and the file system type. */
 static void say_mounts(void)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "r");
@@ -127,7 +127,7 @@ static void users(void)
 	say_lines("/proc/self/status", "NoNewPrivs", "status");
 }
 
-/* A sandbox that has its parent answer getppid(). */
+/* A sandbox whose parent answers getppid(). */
 static int sandbox(void)
 {
 	struct sock_filter filter[] = {
@@ -171,7 +171,7 @@ static void allocate(size_t mib)
 	say("allocated");
 }
 
-/* Returns whether that is the name of a fault, which did not end it. */
+/* Returns whether this names a fault, if that did not end the program. */
 static bool crash(const char *fault)
 {
 	volatile char *volatile nowhere = NULL;

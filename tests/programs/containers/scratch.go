@@ -1,4 +1,4 @@
-// Prints the clocks as key=value lines in nanoseconds. It is all there is in its image.
+// Prints the clocks as key=value lines in nanoseconds. It is the only file in its image.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// The clocks that are asked, by their numbers.
+// The clocks to read, by number.
 var clocks = map[string]uintptr{"realtime": 0, "monotonic": 1, "boottime": 7}
 
 func read(clock uintptr) int64 {

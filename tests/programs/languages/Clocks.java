@@ -10,7 +10,7 @@ public class Clocks {
         void run() throws Exception;
     }
 
-    /** Prints when a wait starts and ends, and how long it took by both clocks. */
+    /** Prints when a wait starts and ends, and how long it took on both clocks. */
     static void measure(String name, long wantedMillis, Wait wait) throws Exception {
         System.out.println(name + " begin");
         long start = System.nanoTime();
@@ -21,7 +21,7 @@ public class Clocks {
                 System.currentTimeMillis() - wall);
     }
 
-    /** Garbage enough for several collections, whose threads use timed waits. */
+    /** Enough garbage for several collections, whose threads use timed waits. */
     static void makeGarbage() {
         byte[][] kept = new byte[64][];
         for (int i = 0; i < 20_000; i++) {

@@ -1,9 +1,9 @@
-// The same waits again and again, in many threads, while code is compiled, comes and goes.
+// The same waits repeatedly, in many threads, while code is compiled and discarded.
 //
 //   Hot THREADS MS
 //
-// THREADS threads make waits that end by themselves. Meanwhile a class is loaded anew and its code
-// runs until it is compiled, processes are started, and threads that wait are interrupted. After MS
+// THREADS threads make waits that end by themselves. Meanwhile a class is reloaded and its code
+// runs until it is compiled, processes are started, and waiting threads are interrupted. After MS
 // milliseconds it prints the same as hot.c, and how often code was made (generated).
 import java.io.InputStream;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -24,7 +24,7 @@ public class Hot {
     private static final AtomicLong back = new AtomicLong();
     private static volatile boolean over = false;
 
-    /** What is compiled anew each time. */
+    /** The class that is compiled anew each time. */
     public static class Sum implements java.util.function.LongUnaryOperator {
         public long applyAsLong(long seed) {
             long sum = seed;

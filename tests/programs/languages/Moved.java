@@ -2,7 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Lives on while it is moved between timelines: see {@code moved.c}. */
+/** Keeps running while it is moved between timelines: see {@code moved.c}. */
 public class Moved {
     static final long PAUSE_MILLIS = 20;
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the programs called `moved` start: sleeps for so many seconds.
+# Started by the programs called `moved`: sleeps for this many seconds.
 echo "child_date=$(date +%s)"
 echo "child begin"
 sleep "$1"

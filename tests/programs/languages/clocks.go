@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// measure prints when a wait starts and ends, and how long it took by both of
+// measure prints when a wait starts and ends, and how long it took on both of
 // the program's clocks.
 func measure(name string, wanted time.Duration, wait func()) {
 	fmt.Printf("%s begin\n", name)
@@ -96,7 +96,7 @@ func rawWait(kind int) syscall.Errno {
 }
 
 // descend waits at every depth of a recursion, so that somewhere the stack is
-// just about to be grown, and checks on the way back what it left on it. It
+// about to grow, and on the way back checks the values it left there. It
 // returns the number of damaged words.
 func descend(depth int, seed uint64) int {
 	var kept [5]uint64

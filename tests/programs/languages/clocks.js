@@ -5,7 +5,7 @@
 const { performance } = require('perf_hooks');
 const timers = require('timers/promises');
 
-// Prints when a wait starts and ends, and how long it took by three clocks.
+// Prints when a wait starts and ends, and how long it took on three clocks.
 async function measure(name, wanted, wait) {
   console.log(`${name} begin`);
   const start = performance.now();

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 
 def measure(name: str, wanted_s: float, wait: Callable[[], object]) -> None:
-    """Print when a wait starts and ends, and how long it took by both clocks."""
+    """Print when a wait starts and ends, and how long it took on both clocks."""
     print(f"{name} begin", flush=True)
     start, wall = time.monotonic(), time.time()
     wait()

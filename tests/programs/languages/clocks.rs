@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Prints when a wait starts and ends, and how long it took by both clocks.
+/// Prints when a wait starts and ends, and how long it took on both clocks.
 fn measure(name: &str, wanted: Duration, wait: impl FnOnce()) {
     println!("{name} begin");
     let (start, wall) = (Instant::now(), SystemTime::now());

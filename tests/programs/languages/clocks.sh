@@ -1,6 +1,6 @@
 #!/bin/bash
 # Waits by the usual means of a shell; `clocks.sh SECONDS` makes every wait last
-# that long. The monotonic time is what the shell itself counts, in seconds.
+# that long. The monotonic time is the shell's own count, in seconds.
 set -u
 wanted=$1
 

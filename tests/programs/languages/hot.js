@@ -1,9 +1,9 @@
-// The same waits again and again, in many threads, while code is compiled, comes and goes.
+// The same waits repeatedly, in many threads, while code is compiled and discarded.
 //
 //   hot.js THREADS MS
 //
-// THREADS workers make waits that end by themselves, and functions out of new texts, which run until
-// they are compiled. Meanwhile processes are started, and workers that wait are ended. After MS
+// THREADS workers make waits that end by themselves, and functions from new source texts, which run until
+// they are compiled. Meanwhile processes are started, and waiting workers are terminated. After MS
 // milliseconds it prints the same as hot.c, and how often code was made (generated).
 'use strict';
 const { isMainThread, parentPort, workerData, Worker } = require('worker_threads');
@@ -18,7 +18,7 @@ const now = () => Number(process.hrtime.bigint()) / 1e6;
 const check = (right) => {
     counts.wrong += right ? 0 : 1;
 };
-// Timers are by the millisecond in which the loop has begun.
+// Timers count from the millisecond in which the loop began.
 const waited = (begin, slack) => {
     counts.early += now() - begin < WAIT_MS - slack ? 1 : 0;
 };

@@ -1,8 +1,8 @@
-"""A wait for somebody outside of the timeline, beside a thread that sleeps for a day.
+"""A wait for a process outside the timeline, beside a thread that sleeps for a day.
 
 idle_held.py outside|inside KIND FOLDER
 
-Outside, it answers when it is told a line; inside, it waits for that answer. The kinds are the keys
+Outside, it answers when it receives a line; inside, it waits for that answer. The kinds are the keys
 of the two tables.
 """
 
@@ -24,7 +24,7 @@ Answer = Callable[[], object]
 
 
 def inet(place: Place) -> tuple[socket.socket, Place]:
-    """Datagrams, at a port that is told in a file."""
+    """Datagrams, at a port that is written to a file."""
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     one.bind(("127.0.0.1", 0))
     (place / "new").write_text(str(one.getsockname()[1]))
@@ -33,7 +33,7 @@ def inet(place: Place) -> tuple[socket.socket, Place]:
 
 
 def answers_datagram(one: socket.socket) -> Answer:
-    """To whoever has asked."""
+    """Replies to the sender."""
 
     def answer() -> None:
         _, asker = one.recvfrom(1)
@@ -43,7 +43,7 @@ def answers_datagram(one: socket.socket) -> Answer:
 
 
 def local(kind: socket.SocketKind, place: Place) -> socket.socket:
-    """A socket of this host."""
+    """A local socket of this host."""
     one = socket.socket(socket.AF_UNIX, kind)
     one.bind(str(place / "socket"))
     return one
@@ -57,14 +57,14 @@ def serves(place: Place) -> Answer:
 
 
 def writes(place: Place) -> Answer:
-    """A named pipe, of which this has both ends."""
+    """A named pipe, both ends of which this process has."""
     os.mkfifo(place / "fifo")
     end = os.open(place / "fifo", os.O_RDWR)
     return lambda: os.write(end, b"b")
 
 
 def writes_by_another_name(place: Place) -> Answer:
-    """A named pipe that has two."""
+    """A named pipe with two names."""
     os.mkfifo(place / "other")
     (place / "fifo").hardlink_to(place / "other")
     end = os.open(place / "other", os.O_RDWR)
@@ -72,7 +72,7 @@ def writes_by_another_name(place: Place) -> Answer:
 
 
 def takes_long(place: Place) -> Answer:
-    """Who listens, and accepts nobody yet."""
+    """Listens, and accepts no connection yet."""
     listener = local(socket.SOCK_STREAM, place)
     listener.listen(0)
     return lambda: [listener.accept() for _ in range(2)]
@@ -112,7 +112,7 @@ OUTSIDE: dict[str, Callable[[Place], Answer]] = {
 
 
 def read(path: Place) -> None:
-    """A byte of it."""
+    """A byte from it."""
     os.read(os.open(path, os.O_RDWR | os.O_NOCTTY), 1)
 
 
@@ -132,7 +132,7 @@ def datagram(place: Place) -> None:
 
 
 def datagram_connected(place: Place) -> None:
-    """Asks whom it has connected to."""
+    """Asks the peer it has connected to."""
     one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     one.bind(str(place / "asker"))
     one.connect(str(place / "socket"))
@@ -141,14 +141,14 @@ def datagram_connected(place: Place) -> None:
 
 
 def backlog(place: Place) -> None:
-    """Connects more often than is waited for."""
+    """Connects more often than the backlog allows."""
     all_of_them = [socket.socket(socket.AF_UNIX) for _ in range(3)]
     for one in all_of_them:
         one.connect(str(place / "socket"))
 
 
 def reused_number(place: Place) -> None:
-    """Waits by an event poll for a pipe that has another number by now."""
+    """Waits with epoll for a pipe whose descriptor number has changed since."""
     end = os.open(place / "fifo", os.O_RDWR)
     poll = select.epoll()
     poll.register(end, select.EPOLLIN)
@@ -158,14 +158,14 @@ def reused_number(place: Place) -> None:
 
 
 def udp(place: Place) -> None:
-    """Asks whom it does not connect to."""
+    """Asks a peer it does not connect to."""
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     one.sendto(b"a", ("127.0.0.1", int((place / "port").read_text())))
     one.recv(1)
 
 
 def udp_connected(place: Place) -> None:
-    """Asks whom it has connected to."""
+    """Asks the peer it has connected to."""
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     one.connect(("127.0.0.1", int((place / "port").read_text())))
     one.send(b"a")
@@ -194,13 +194,13 @@ INSIDE: dict[str, Callable[[Place], None]] = {
 
 
 def a_day() -> None:
-    """Says so when it has passed."""
+    """Prints a line when it has passed."""
     time.sleep(DAY)
     print("a day", flush=True)
 
 
 def main(role: str, kind: str, place: Place) -> None:
-    """One of the two."""
+    """Runs one of the two."""
     if role == "outside":
         answer = OUTSIDE[kind](place)
         print("ready", flush=True)

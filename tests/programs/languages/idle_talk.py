@@ -1,4 +1,4 @@
-"""Two processes that talk: one takes half an hour for each answer, the other has an hour's patience.
+"""Two processes that talk: one takes half an hour for each answer, the other waits an hour at most.
 
 idle_talk.py pipe|pair|tcp
 """
@@ -31,7 +31,7 @@ def of_socket(one: socket.socket) -> End:
 
 
 def of_pipes(read: int, write: int) -> End:
-    """An end of two pipes, which is closed where it writes."""
+    """An end of two pipes; closing it closes the one it writes to."""
     return End(
         read,
         lambda count: os.read(read, count),
@@ -56,7 +56,7 @@ def ends(kind: str) -> tuple[End, End]:
 
 
 def answer(end: End) -> None:
-    """Answers until nobody asks any more."""
+    """Answers until no more requests come."""
     while end.read(1):
         time.sleep(SLOW)
         end.write(b"b")

@@ -1,4 +1,4 @@
-// Lives on while it is moved between timelines: see moved.c.
+// Keeps running while it is moved between timelines: see moved.c.
 "use strict";
 
 const { spawn } = require("node:child_process");

@@ -1,4 +1,4 @@
-"""Lives on while it is moved between timelines: see moved.c."""
+"""Keeps running while it is moved between timelines: see moved.c."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ lock = threading.Lock()
 
 
 def live() -> None:
-    """Sleep and look at the clock in turn."""
+    """Sleep and read the clock in turn."""
     last = time.monotonic()
     while True:
         following = time.monotonic()

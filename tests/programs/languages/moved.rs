@@ -1,4 +1,4 @@
-//! Lives on while it is moved between timelines: see `moved.c`.
+//! Keeps running while it is moved between timelines: see `moved.c`.
 
 use std::process::{Command, exit};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

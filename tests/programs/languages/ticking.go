@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// What time.Now() keeps to itself.
+// The monotonic reading, which time.Now() keeps private.
 func monotonic() float64 {
 	var read syscall.Timespec
 	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, 1, uintptr(unsafe.Pointer(&read)), 0)

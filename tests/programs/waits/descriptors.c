@@ -1,6 +1,6 @@
 /* Waits for descriptors: poll, select, epoll and a socket's own timeout. The
- * `_ready` forms may wait LONG times as long as it takes until they are ready, so that a remaining
- * time is left. */
+ * `_ready` forms may wait LONG times the time until they are ready, so that a
+ * remaining time is left. */
 #include "waits.h"
 
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #define SYS_EPOLL_PWAIT2 441
 
-/* So many times as long. */
+/* This many times as long. */
 enum { LONG = 20 };
 
 static struct timeval timeval_from_ms(long ms)

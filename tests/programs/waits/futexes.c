@@ -1,9 +1,9 @@
-/* Every futex operation that takes a time. Nobody ever wakes these waiters. */
+/* Every futex operation that takes a time. Nothing ever wakes these waiters. */
 #include "waits.h"
 
 #include <pthread.h>
 
-/* linux/futex.h, which musl-gcc cannot see. */
+/* From linux/futex.h, which musl-gcc cannot see. */
 enum {
 	FUTEX_WAIT = 0,
 	FUTEX_LOCK_PI = 6,
@@ -65,7 +65,7 @@ static void *hold_lock(void *held)
 	return NULL;
 }
 
-/* Lets another thread own `lock` from here on. */
+/* Makes another thread own `lock` from here on. */
 static void have_lock_held(void)
 {
 	static int held;

@@ -1,13 +1,13 @@
-/* Waits in one given way for a given time:
+/* Waits in a given way for a given time:
  *
  *   waits NAME MS          performs the wait, prints what it saw
  *   waits NAME MS closed   the same, after it has closed itself to its user
  *   waits --names          prints the names of all waits this kernel has
  *
- * Prints `begin`, waits, prints `end`, then key=value lines: ret, errno,
- * mono_ms and real_ms (time passed by the program's own clocks), and what the
- * call wrote back, such as remain_ms. Exit status 0 unless the test itself
- * broke; whether the wait was right is for the harness to say. */
+  * Prints `begin`, waits, prints `end`, then key=value lines: ret, errno,
+  * mono_ms and real_ms (time passed on the program's own clocks), and what the
+  * call wrote back, such as remain_ms. Exit status 0 unless the test itself
+  * broke; the harness decides whether the wait was right. */
 #include "waits.h"
 
 #include <pthread.h>
@@ -24,8 +24,8 @@ static struct timespec starts[CLOCK_TAI + 1];
 void begin(void)
 {
 	say("begin");
-	/* What passes by a clock is read around all deadlines of the others, since a busy machine
-	 * may let time pass between any two readings. */
+	/* Elapsed time is measured on readings around all those for deadlines, since on a busy
+	 * machine time may pass between any two readings. */
 	monotonic_start = now(CLOCK_MONOTONIC);
 	real_start = now(CLOCK_REALTIME);
 	starts[CLOCK_REALTIME] = real_start;

@@ -40,7 +40,7 @@ static bool has_semaphores(void)
 	return set >= 0 && semctl(set, 0, IPC_RMID) == 0;
 }
 
-/* A queue of one message, whose name is gone at once. */
+/* A queue of one message, whose name is removed at once. */
 static mqd_t new_queue(void)
 {
 	char name[64];
@@ -94,7 +94,7 @@ static void *send_datagrams(void *argument)
 	return NULL;
 }
 
-/* The kernel looks at this timeout only when a datagram has come, so a thread
+/* The kernel checks this timeout only when a datagram has come, so a thread
  * sends some: the call returns with the first one after the timeout. */
 static void recvmmsg_(long ms)
 {

@@ -1,4 +1,4 @@
-/* Timers that are read like a file. */
+/* Timers that are read like files. */
 #include "waits.h"
 
 #include <poll.h>
@@ -73,7 +73,7 @@ static void interval(long ms)
 	report("interval_ms", to_ms(setting.it_interval));
 }
 
-/* The poll has no timeout; the timer alone ends it. */
+/* The poll has no timeout; only the timer ends it. */
 static void polled(long ms)
 {
 	int fd = new_timerfd(CLOCK_MONOTONIC);

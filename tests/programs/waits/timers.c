@@ -4,7 +4,7 @@
 
 #include <sys/time.h>
 
-/* The kernel's timer numbers, not the library's pointers. */
+/* The kernel's timer IDs, not the library's pointers. */
 typedef int kernel_timer;
 
 static void block(int signal)
@@ -40,7 +40,7 @@ static void start(kernel_timer timer, int flags, struct itimerspec setting)
 	must(syscall(SYS_timer_settime, timer, flags, &setting, NULL) == 0, "timer_settime");
 }
 
-/* What is left right after starting, then what a second setting hands back. */
+/* The remaining time right after starting, then what a second setting returns. */
 static void report_left(kernel_timer timer)
 {
 	struct itimerspec left;
@@ -99,7 +99,7 @@ static void timer_interval(long ms)
 	report("interval_ms", to_ms(left.it_interval));
 }
 
-/* Where the part of the stack ends that is there. */
+/* The end of the mapped part of the stack. */
 static unsigned long stack_end(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -114,7 +114,7 @@ static unsigned long stack_end(void)
 	return end;
 }
 
-/* The same wait with the stack pointer there: whoever needs some of the stack has to let it grow. */
+/* The same wait with the stack pointer there: whatever needs stack must let it grow. */
 static void timer_at_stack_end(long ms)
 {
 	kernel_timer timer = new_timer(CLOCK_MONOTONIC);
@@ -175,8 +175,8 @@ static void setitimer_real(long ms)
 	report("old_interval_s", (double)old.it_interval.tv_sec + old.it_interval.tv_usec / 1e6);
 }
 
-/* The clocks of a process that the kernel counts in ticks, charged to who runs at the tick; on a
- * busy machine they are far from what the process used, which CLOCK_PROCESS_CPUTIME_ID tells. */
+/* The clocks of a process that the kernel counts in ticks, charged to whatever runs at the tick; on a
+ * busy machine they differ greatly from the process's use, which CLOCK_PROCESS_CPUTIME_ID shows. */
 enum { TICKS_IN_ALL = 0, TICKS_IN_USER_MODE = 1 };
 
 static clockid_t clock_of_ticks(int which)
@@ -193,7 +193,7 @@ static void setitimer_cpu(int which, int signal, long ms)
 	struct timespec start = now(ticks);
 	struct itimerval setting = itimer_setting(ms);
 	must(syscall(SYS_setitimer, which, &setting, NULL) == 0, "setitimer");
-	/* Mostly in user mode, since ITIMER_VIRTUAL counts nothing else. */
+	/* Mostly in user mode, since ITIMER_VIRTUAL counts only that. */
 	sigset_t pending;
 	do {
 		for (volatile int i = 0; i < 100000; i++)

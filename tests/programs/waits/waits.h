@@ -1,5 +1,5 @@
-/* One row per way to wait: what it is called on the command line, how to find
- * out whether the kernel has it, and the wait itself. */
+/* One row per way to wait: its name on the command line, how to find out
+ * whether the kernel has it, and the wait itself. */
 #ifndef EIGENTIME_TESTS_WAITS_H
 #define EIGENTIME_TESTS_WAITS_H
 
@@ -23,19 +23,19 @@ extern const struct wait timers[];
 extern const struct wait timer_descriptors[];
 extern const struct wait threads[];
 
-/* How many expirations of a periodic timer are waited for. */
+/* How many expirations of a periodic timer to wait for. */
 enum { TICKS = 4 };
 
-/* Who comes late is told of more expirations than it waits for, but of none before its time. */
+/* A late waiter gets more expirations than it waits for, but none before its time. */
 static inline long ticks_waited_for(long ticks, struct timespec start, long ms)
 {
 	double passed = ms_between(start, now(CLOCK_MONOTONIC));
 	return ticks > TICKS && (double)ticks * (double)ms / TICKS <= passed ? TICKS : ticks;
 }
 
-/* Takes the clocks and tells the harness that the wait starts. */
+/* Reads the clocks and reports to the harness that the wait starts. */
 void begin(void);
-/* Tells the harness that the wait is over; prints its result, errno and the
+/* Reports to the harness that the wait is over; prints its result, errno and the
  * time that passed on the wall clock and on CLOCK_MONOTONIC since begin(). */
 void end(long result);
 /* begin()'s reading of this clock plus `ms`. */
@@ -45,7 +45,7 @@ void report(const char *key, double ms);
 
 /* Writes one byte to `fd` after `ms`, in a thread of its own. */
 void write_later(int fd, long ms);
-/* A pipe that nobody writes to unless write_later() is used. */
+/* A pipe that nothing writes to unless write_later() is used. */
 struct pipe_ends {
 	int read, write;
 };

@@ -22,7 +22,7 @@ app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{- /* What every container of ours may do: nothing but compute. */ -}}
+{{- /* The permissions of all our containers: none but to compute. */ -}}
 {{- define "eigentime.restricted" -}}
 allowPrivilegeEscalation: false
 capabilities: {drop: [ALL]}
@@ -33,7 +33,7 @@ runAsGroup: 65532
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
-{{- /* A pod's token for the API server, which only the containers get that need it. */ -}}
+{{- /* A pod's token for the API server, given only to the containers that need it. */ -}}
 {{- define "eigentime.token" -}}
 sources:
   - serviceAccountToken: {path: token, expirationSeconds: 3600}
@@ -41,7 +41,7 @@ sources:
   - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
 {{- end }}
 
-{{- /* The Job that uninstalls, and what it may: (dict "root" . "annotations" (dict ...)) */ -}}
+{{- /* The Job that uninstalls, and its permissions: (dict "root" . "annotations" (dict ...)) */ -}}
 {{- define "eigentime.uninstall" -}}
 {{- $root := .root }}
 {{- $anywhere := printf "name: eigentime-uninstall\nlabels:\n%s\nannotations:\n%s" (include "eigentime.labels" $root | indent 2) (toYaml .annotations | indent 2) }}
@@ -76,7 +76,7 @@ subjects:
     name: eigentime-uninstall
     namespace: {{ $root.Release.Namespace }}
 ---
-# It asks whether there are timelines, and on which nodes the runtime is.
+# It queries whether there are timelines, and which nodes have the runtime.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {{- $anywhere | nindent 2 }}
@@ -115,7 +115,7 @@ spec:
       imagePullSecrets: {{- toYaml . | nindent 8 }}
       {{- end }}
       restartPolicy: Never
-      # On a node that answers.
+      # On a node that responds.
       nodeSelector: {{- include "eigentime.nodes" $root | nindent 8 }}
       tolerations:
         - {key: node-role.kubernetes.io/control-plane, operator: Exists}

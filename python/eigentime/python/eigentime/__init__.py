@@ -1,4 +1,4 @@
-"""A clock with a known error, sleeps and periodic events on time.
+"""A clock with a known error, punctual sleeps and periodic events.
 
     >>> import eigentime
     >>> reading = eigentime.now_with_error()     # nanoseconds, and how far they can be off
@@ -8,8 +8,8 @@ Times are nanoseconds where a name ends in ``_ns``, otherwise seconds. Monotonic
 time.monotonic_ns(), wall times those of time.time_ns(). Inside a timeline of Eigentime both are
 virtual, and sleeps and events follow them.
 
-While something waits, other Python threads run. What is refused raises ValueError, saying the
-value, the reason and the way out.
+Other Python threads run while one waits. A refused argument raises ValueError, which states the
+value, the reason and a remedy.
 """
 
 from eigentime._eigentime import (

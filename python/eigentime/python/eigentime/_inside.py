@@ -1,7 +1,7 @@
-"""Runs one test in a timeline: in a pytest process of its own, started with the same arguments.
+"""Runs one test in a timeline: in a separate pytest process, started with the same arguments.
 
 Nothing of this package may be imported there before pytest has marked its plugins for rewriting.
-Therefore pytest itself is started, with an option of the plugin: a file with what it is to register.
+So pytest itself is started, with a plugin option that names a file with what to register.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from eigentime import _timeline
 from eigentime.pytest_plugin import INSIDE, OPTION, attempt
 from eigentime.timeline import Timeline
 
-# Options that are set once the test begins: starting pytest takes virtual time, too.
+# Options that are set when the test begins: starting pytest takes virtual time, too.
 _AT_START = ("date", "offset", "rate")
-# What ends the session, and is no outcome of the test.
+# Exceptions that end the session and are not an outcome of the test.
 _ENDS = (KeyboardInterrupt, pytest.exit.Exception)
 
 
 def reports(
     item: pytest.Item, nextitem: pytest.Item | None, asked: dict[str, Any]
 ) -> Iterator[pytest.TestReport]:
-    """Runs the test: its reports."""
+    """Runs the test and yields its reports."""
     found: list[pytest.TestReport] = []
     try:
         call = _call("call", lambda: found.extend(_run(item, asked)))
@@ -39,7 +39,7 @@ def reports(
         yield from found
     if call.excinfo is not None:
         yield item.ihook.pytest_runtest_makereport(item=item, call=call)
-    # Fixtures of modules and the like that the next test does not need: nothing else ends them here.
+    # Tears down module fixtures and the like that the next test does not need: nothing else does.
     teardown = _call("teardown", lambda: item.session._setupstate.teardown_exact(nextitem))
     if teardown.excinfo is not None or not any(report.when == "teardown" for report in found):
         yield item.ihook.pytest_runtest_makereport(item=item, call=teardown)
@@ -55,7 +55,7 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
     asked = {**asked, "rate": None}
     _module, _, rest = item.nodeid.partition("::")
     if config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group"):
-        rest = re.sub(r"@[^\]]*$", "", rest)  # what xdist may have added
+        rest = re.sub(r"@[^\]]*$", "", rest)  # xdist may have added it
     args = [*config.invocation_params.args, "--no-header", "--no-summary"]
     for plugin, without in ("xdist", "-n0"), ("pytest_cov", "--no-cov"):
         if config.pluginmanager.has_plugin(plugin):
@@ -66,7 +66,7 @@ def _run(item: pytest.Item, asked: dict[str, Any]) -> Iterator[pytest.TestReport
         inside = _Inside(timeline.name, at_start, f"{item.path}::{rest}", place, worker)
         file = place / "test"
         file.write_bytes(pickle.dumps(inside))
-        # With `-s`, what the test prints is for the terminal.
+        # With `-s`, the test prints to the terminal.
         shown = config.getoption("capture") == "no"
         done = timeline.run(
             [sys.executable, os.path.dirname(pytest.__file__), f"{OPTION}={file}", *args],
@@ -107,16 +107,16 @@ class _Inside:
     test: str
     place: Path
     workerinput: dict[str, Any]
-    # By which it is registered.
+    # The name under which it is registered.
     __name__ = INSIDE
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        # By the timeline's clock, a minute may be no time at all.
+        # On the timeline's clock, a minute may be no time at all.
         _timeline.PATIENCE = None
         self.timeline = Timeline.connect(self.name)
         self._config = config
-        # Other plugins write no results of their own in a worker.
+        # In a worker, other plugins do not write their own results.
         config.workerinput = self.workerinput  # type: ignore[attr-defined]
         config.workeroutput = {}  # type: ignore[attr-defined]
         config.args = [self.test]
@@ -133,7 +133,7 @@ class _Inside:
         self._tell(hook.pytest_report_to_serializable(config=self._config, report=report))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        # That of `pytest.exit`, too; errors of the collection are of a class of their own.
+        # Including that of `pytest.exit`; collection errors have their own class.
         if type(excinfo.value) in _ENDS:
             self._tell(excinfo.value)
 

@@ -1,4 +1,4 @@
-"""How a timeline is made, found, asked and removed; what `eigentime.timeline` and `.aio` share."""
+"""How to make, find, query and remove a timeline; shared by `eigentime.timeline` and `.aio`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import Any, NamedTuple, Union
 
-# With typing's forms, since they are evaluated: this is to run under Python 3.9.
+# With typing's forms, since they are evaluated: this must run under Python 3.9.
 Date = Union[str, date]  # noqa: UP007
 """RFC 3339 or another form of `eigentime run --date`, or a datetime; without a zone, local time."""
 Span = Union[str, timedelta]  # noqa: UP007
@@ -23,16 +23,16 @@ Span = Union[str, timedelta]  # noqa: UP007
 Rate = Union[str, int, float, Fraction]  # noqa: UP007
 """Virtual seconds per host second, a number or text such as "1/3"."""
 
-# How long a timeline may take for an answer that it gives at once, in seconds of this process.
+# How long a timeline may take to give an immediate answer, in seconds of this process.
 PATIENCE: float | None = 60.0
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TimelineError(Exception):
-    """A timeline was not made, or has refused something; `code` is that of the protocol.
+    """A timeline was not made, or has refused a request; `code` is that of the protocol.
 
-    Codes besides those of the protocol: "not_installed", "not_made" and "not_found".
+    Additional codes: "not_installed", "not_made" and "not_found".
     """
 
     def __init__(self, code: str, message: str, help: str | None = None) -> None:
@@ -52,7 +52,7 @@ class State(NamedTuple):
     rate: float
     """Virtual seconds per host second while it runs."""
     now: datetime
-    """What its wall clock shows, in UTC."""
+    """The time on its wall clock, in UTC."""
     fields: dict[str, Any]
     """Everything that `eigentime ctl show --json` prints, or `set --json` after a change."""
 
@@ -64,18 +64,18 @@ class Event(NamedTuple):
     """Something that has happened in a timeline."""
 
     event: str
-    """What it was: "joined", "ended", "changed", "skipped", "removed", …"""
+    """Its kind: "joined", "ended", "changed", "skipped", "removed", …"""
     now: datetime
     """What the timeline's wall clock showed, in UTC."""
     fields: dict[str, Any]
-    """Everything that the protocol says of it."""
+    """Everything that the protocol says about it."""
 
 
 def _instant(ns: int) -> datetime:
     return _EPOCH + timedelta(microseconds=ns // 1000)
 
 
-# Spans and dates, on the command line and in the protocol alike.
+# Spans and dates, both on the command line and in the protocol.
 _TIMES = {
     "boottime",
     "date",
@@ -102,20 +102,20 @@ def _text(name: str, value: Any) -> Any:
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, by the names of the protocol: `for_` is `for`, since that is a keyword."""
+    """The given values, by protocol names: `for_` is `for`, since that is a keyword."""
     names = {name.rstrip("_"): it for name, it in given.items() if it is not None}
     return {name: _text(name, it) for name, it in names.items()}
 
 
 class Answer(NamedTuple):
-    """What a timeline has answered."""
+    """A timeline's answer."""
 
     virtual_ns: int
     fields: dict[str, Any]
 
     @classmethod
     def of(cls, line: bytes, name: str) -> Answer:
-        """Raises what the timeline says is wrong."""
+        """Raises an error if the timeline reports one."""
         if not line:
             raise ended(name)
         answer = json.loads(line)
@@ -126,7 +126,7 @@ class Answer(NamedTuple):
         return cls(answer["virtual_ns"], answer["result"])
 
     def now(self) -> datetime:
-        """When it was given, by the timeline's wall clock."""
+        """When it was given, on the timeline's wall clock."""
         return _instant(self.virtual_ns)
 
     def result(self) -> dict[str, Any]:
@@ -140,18 +140,18 @@ class Answer(NamedTuple):
 
 
 def event(line: bytes) -> Event:
-    """An event from the line that tells of it."""
+    """Parses an event from its line."""
     fields = json.loads(line)
     return Event(fields["event"], _instant(fields["virtual_ns"]), fields)
 
 
 def ended(name: str) -> TimelineError:
-    """That nobody answers."""
+    """The error that the timeline has ended."""
     return TimelineError("ended", f"timeline '{name}': it has ended")
 
 
 def silent(name: str) -> TimelineError:
-    """That it does not answer in time."""
+    """The error that it does not answer in time."""
     message = f"timeline '{name}': it has not answered within {PATIENCE:g} s"
     help = "if its supervisor is stopped, `kill -CONT` lets it go on"
     return TimelineError("silent", message, help)
@@ -171,7 +171,7 @@ def _command() -> str:
 
 
 class Client:
-    """What knows where a timeline is, finds it or makes it, and ends what it has made."""
+    """Knows where a timeline is, finds or makes it, and ends one that it made."""
 
     name: str
     """The name of the timeline."""
@@ -179,7 +179,7 @@ class Client:
     _holder: Any = None
 
     def _find(self, name: str) -> None:
-        """Finds a timeline that something else has made, and removes."""
+        """Finds a timeline that somebody else made and removes."""
         self._eigentime = _command()
         words = [self._eigentime, "ctl", "show", "--json", "--", name]
         asked = subprocess.run(words, check=False, capture_output=True, text=True)
@@ -207,10 +207,10 @@ class Client:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            # Ctrl-C is for the program that has started it.
+            # Ctrl-C is meant for the program that started it.
             start_new_session=True,
         )
-        # If it does not read, it says why. An empty line ends a document that is cut short.
+        # If it does not read, it says why. An empty line terminates a truncated document.
         with suppress(BrokenPipeError):
             self._holder.stdin.write(f"{saved or ''}\n\n")
             self._holder.stdin.flush()
@@ -229,7 +229,7 @@ class Client:
         self.name, self._socket = told["name"], told["socket"]
 
     def _failed(self, code: str, said: str) -> TimelineError:
-        """What the command says: a message, then help or a tip, then how it is used."""
+        """The command's output: a message, then help or a tip, then the usage text."""
         said = said.strip() or f"'{self._eigentime}' tells of no timeline\nhelp: {_NAMED}"
         said = said.replace("\n\n  tip: ", "\nhelp: ")
         text = re.sub("^(eigentime|error): ", "", said.split("\n\n")[0])
@@ -237,16 +237,16 @@ class Client:
         return TimelineError(code, message, help or None)
 
     def _end(self) -> None:
-        """Removes a timeline that was made, with its members. Once is enough."""
+        """Removes a timeline made by this object, with its members. Once is enough."""
         if self._holder is None or self._holder.stdin.closed:
             return
         self._holder.stdin.close()
         with self._holder.stdout as stdout:
             if os.getpid() != self._process:
-                # It is no child of a forked process; the one that has made the timeline ends it.
+                # It is not a child of a forked process; the process that made the timeline ends it.
                 self._holder.returncode = 0
                 return
-            # Processes that were forked have the pipe, too.
+            # Forked processes have the pipe, too.
             self._holder.terminate()
             said = stdout.read()
         status = self._holder.wait()
@@ -256,14 +256,14 @@ class Client:
             )
 
     def environment(self, env: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
-        """`env`, or that of this process, with what lets `eigentime` find the timeline."""
+        """`env`, or this process's, with the variables by which `eigentime` finds the timeline."""
         runtime, directory = os.path.split(os.path.dirname(self._socket))
-        # In /tmp, the directory has another name, and is found where the variable is empty.
+        # In /tmp, the directory has another name, and is found if the variable is empty.
         found = runtime if directory == "eigentime" else ""
         return {**(os.environ if env is None else env), "EIGENTIME_RUNTIME_DIR": found}
 
     def _start(self, args: Any, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The words and options that start in the timeline what `Popen(args, **options)` does on
+        """The words and options that start in the timeline what `Popen(args, **options)` starts on
         the host."""
         if not os.path.exists(self._socket):
             raise ended(self.name)
@@ -279,15 +279,15 @@ class Client:
         return [*run, *words], options
 
     def _connect(self, method: str, params: Mapping[str, Any]) -> socket.socket:
-        """Makes a request on a connection of its own: threads and forked processes do not share it,
-        and what waits delays nothing else."""
+        """Makes a request on its own connection: threads and forked processes do not share it,
+        and a waiting request delays nothing else."""
         asked = {"method": method, "params": written(params), "protocol": 1}
         request = json.dumps(asked).encode() + b"\n"
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(None if method == "wait" else PATIENCE)
         directory, name = os.path.split(self._socket)
         try:
-            # That of a socket has at most 107 bytes: unix(7).
+            # A socket path has at most 107 bytes: unix(7).
             place = os.open(directory, os.O_PATH)
             try:
                 connection.connect(f"/proc/self/fd/{place}/{name}")
@@ -300,8 +300,8 @@ class Client:
         return connection
 
     def _otherwise(self, error: Exception, params: Mapping[str, Any]) -> Answer | None:
-        """What comes of a request that was not answered: the end may be what it waits for. None if
-        another supervisor has taken the timeline over: it is that one's to answer."""
+        """Handles an unanswered request: the end may be what it waits for. Returns None if
+        another supervisor has taken over the timeline and must answer."""
         if isinstance(error, socket.timeout):
             raise silent(self.name) from None
         if isinstance(error, ConnectionError):

@@ -6,7 +6,7 @@
     ...     await timeline.wait(idle=True)
     ...     await timeline.leap("30d")
 
-A task that is cancelled while it waits for a timeline hangs up, and the timeline forgets it.
+A task that is cancelled while it waits for a timeline hangs up, and the timeline drops it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncTimeline"]
 
-# The longest line that is read: `show` of a timeline with many threads.
+# The longest line read: `show` of a timeline with many threads.
 _LINE = 1 << 26
 
 
@@ -41,14 +41,14 @@ def _awaited(
 
 @final
 class AsyncTimeline(Client):
-    """A timeline that `async with` makes and removes; its options are those of `Timeline`."""
+    """A timeline that `async with` makes and removes; takes the options of `Timeline`."""
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
         self._enter: Callable[[], None] = partial(self._make, name, options)
 
     @classmethod
     def connect(cls, name: str) -> AsyncTimeline:
-        """A timeline that exists, for `async with`, which leaves it as it is."""
+        """An existing timeline, for `async with`, which leaves it as it is."""
         self = cls()
         self._enter = partial(self._find, name)
         return self
@@ -125,7 +125,7 @@ class AsyncTimeline(Client):
     wait = _awaited(Timeline.wait)
 
     async def events(self) -> AsyncIterator[Event]:
-        """What happens, from the first that is asked for on, until the timeline ends."""
+        """The events, from the first request for one, until the timeline ends."""
         async with self._request("watch") as (_answer, reader):
             async for line in reader:
                 yield event(line)

@@ -5,7 +5,7 @@
         server = timeline.popen(["./server"])
         timeline.leap("30d")
 
-The fixture is a `Timeline` of the test's own, made with the marker's options. With `inside=True`, the
+The fixture is a `Timeline` for the test, made with the marker's options. With `inside=True`, the
 test itself runs in the timeline: in another pytest process, whose reports become the test's own.
 Failures show the virtual time.
 """
@@ -25,20 +25,20 @@ from eigentime.timeline import Timeline, TimelineError
 Made = TypeVar("Made")
 # The test's timeline, for its failure reports.
 _TIMELINE = pytest.StashKey[Timeline]()
-# The name by which the plugin of the process inside is registered.
+# The name under which the plugin of the process inside is registered.
 INSIDE = "eigentime-inside"
 # The option that names the file with that plugin.
 OPTION = f"--{INSIDE}"
 
 
 def options(item: pytest.Item) -> dict[str, Any]:
-    """What the test's markers ask for; the closest says most."""
+    """The options from the test's markers; the closest takes precedence."""
     markers = reversed([*item.iter_markers("timeline")])
     return {key: value for marker in markers for key, value in marker.kwargs.items()}
 
 
 def attempt(function: Callable[..., Made], asked: dict[str, Any]) -> Made:
-    """Calls it with these options; what is wrong with them is the test's failure."""
+    """Calls it with these options; an error in them fails the test."""
     try:
         return function(**asked)
     except (TimelineError, TypeError) as error:
@@ -46,20 +46,20 @@ def attempt(function: Callable[..., Made], asked: dict[str, Any]) -> Made:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What only the process inside is given."""
+    """Adds the option that only the process inside is given."""
     parser.addoption(OPTION, help=argparse.SUPPRESS)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Registers the plugin of the process inside, there."""
+    """Registers the plugin in the process inside."""
     file = config.getoption(OPTION)
     if file is not None:
         config.pluginmanager.register(pickle.loads(Path(file).read_bytes()))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Says what the marker means."""
+    """Documents the marker."""
     config.addinivalue_line(
         "markers",
         "timeline(date=…, rate=…, inside=False, …): the options of the fixture `timeline`; "
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fails a test whose marker is wrong, or its own and of no use."""
+    """Fails a test whose marker is wrong or, if it is its own, has no effect."""
     if any(marker.args for marker in item.iter_markers("timeline")):
         pytest.fail("the marker timeline takes keywords only, such as date=…", pytrace=False)
     is_used = "timeline" in getattr(item, "fixturenames", ()) or options(item).get("inside")
@@ -82,7 +82,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def timeline(request: pytest.FixtureRequest) -> Iterator[Timeline]:
-    """A timeline of Eigentime, which ends with the test."""
+    """A timeline of Eigentime that ends with the test."""
     inside = request.config.pluginmanager.get_plugin(INSIDE)
     asked = options(request.node)
     asked.pop("inside", None)

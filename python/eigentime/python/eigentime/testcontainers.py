@@ -5,7 +5,7 @@
     ...     with on(timeline, PostgresContainer("postgres:18")) as database:
     ...         timeline.leap("30d")
 
-The engine must know the runtime eigentime (`eigentime setup docker`), and run as the user of the test,
+The engine must know the runtime eigentime (`eigentime setup docker`) and run as the user of the test,
 since a timeline belongs to a user.
 """
 
@@ -20,25 +20,25 @@ from eigentime.timeline import Timeline, TimelineError
 __all__ = ["RUNTIME", "on"]
 
 RUNTIME = "eigentime"
-"""The name by which `eigentime setup` makes the runtime known to an engine."""
+"""The name under which `eigentime setup` registers the runtime with an engine."""
 
-# The version of Docker's API from which on annotations are passed to the runtime: that of Docker 24.
+# The first version of Docker's API that passes annotations to the runtime: that of Docker 24.
 _ANNOTATIONS = (1, 43)
 
 Container = TypeVar("Container", bound=DockerContainer)
 
 
 def on(timeline: Timeline, container: Container) -> Container:
-    """The same container, which will start on the timeline, made with `joinable=True`.
+    """The same container, set to start on the timeline, made with `joinable=True`.
 
-    An older Docker passes no annotations. There, the container joins by a variable in its environment,
+    An older Docker passes no annotations. There, the container joins through an environment variable,
     if `eigentime setup docker --trust-environment` allows that.
     """
     if not timeline.show().fields["joinable"]:
         message = f"timeline '{timeline.name}': containers may not join it"
         raise TimelineError("refused", message, "make it with joinable=True")
     join = timeline.info()["join"]
-    # Each container has a client of its own. docker-py knows the runtime, but no annotations.
+    # Each container has its own client. docker-py supports the runtime, but not annotations.
     api = container.get_docker_client().client.api
     create = api.create_container_from_config
 

@@ -7,9 +7,9 @@
     ...     timeline.leap("30d")
     ...     print(timeline.now())
 
-It is a client of the command `eigentime`, found by PATH or the environment variable EIGENTIME, and
-does what docs/guide/control.md says of each method. Spans of time are text ("30d", "1.5s") or
-timedelta, dates are text or datetime; what is returned are datetimes in UTC, to the microsecond.
+It is a client of the command `eigentime`, found through PATH or the environment variable EIGENTIME;
+docs/guide/control.md describes each method. Spans of time are text ("30d", "1.5s") or timedelta,
+dates are text or datetime; return values are datetimes in UTC, to the microsecond.
 A timeline may be used by several threads at once.
 """
 
@@ -29,12 +29,12 @@ Result = TypeVar("Result")
 
 @final
 class Timeline(Client):
-    """A timeline of its own, which ends with the `with` block, and at the latest with this process.
+    """A new timeline, which ends with the `with` block, and at the latest with this process.
 
     Its options are those of `eigentime ctl create`, with `_` for `-`: `for_` and `continue_` stand
-    for `for` and `continue`, which takes what `save` has returned, or that as JSON. Without a name
-    it is in a directory of its own, where only its own programs find it; with one, it is where
-    `eigentime ctl` and containers find it. A joinable one is there as well, by a name of its own.
+    for `for` and `continue`, which takes what `save` returned, or that as JSON. Without a name
+    it is in its own directory, where only its own programs find it; with one, it is where
+    `eigentime ctl` and containers find it. A joinable one is there as well, under a unique name.
     """
 
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
@@ -42,7 +42,7 @@ class Timeline(Client):
 
     @classmethod
     def connect(cls, name: str) -> Timeline:
-        """A timeline that exists; to close it leaves it as it is."""
+        """An existing timeline; closing it leaves it as it is."""
         self = cls.__new__(cls)
         self._find(name)
         return self
@@ -57,14 +57,14 @@ class Timeline(Client):
         return f"<Timeline '{self.name}'>"
 
     def close(self) -> None:
-        """Removes the timeline, and ends its members by SIGKILL."""
+        """Removes the timeline and kills its members with SIGKILL."""
         self._end()
 
     def popen(self, args: Any, **options: Any) -> subprocess.Popen[Any]:
         """Starts a program in the timeline; takes what `subprocess.Popen` takes, by keyword.
 
-        The process is the program itself, and a member of the timeline already: `wait(idle=True)`
-        waits for it. If the program cannot be started, the process ends with 125 to 127.
+        The process is the program itself, already a member of the timeline: `wait(idle=True)`
+        waits for it. If the program cannot be started, the process exits with 125 to 127.
         """
         words, options = self._start(args, options)
         process = subprocess.Popen(words, **options)
@@ -88,7 +88,7 @@ class Timeline(Client):
         return read(otherwise) if otherwise else self._ask(method, read, **params)
 
     def now(self) -> datetime:
-        """What its wall clock shows, in UTC."""
+        """The time on its wall clock, in UTC."""
         return self._ask("info", Answer.now)
 
     def info(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Timeline(Client):
         return self._ask("info", Answer.result)
 
     def show(self) -> State:
-        """Its clocks; in `fields`, its members and what they wait for, too."""
+        """Its clocks; `fields` also has its members and what they wait for."""
         return self._ask("show", Answer.state)
 
     def set(
@@ -106,7 +106,7 @@ class Timeline(Client):
         return self._ask("set", Answer.state, rate=rate, date=date, offset=offset)
 
     def leap(self, span: Span) -> State:
-        """Moves all clocks forward. Waits that end by then have ended."""
+        """Moves all clocks forward. Waits that expire by then have ended."""
         return self._ask("leap", Answer.state, span=span)
 
     def freeze(self, *, wall: bool | None = None) -> State:
@@ -114,17 +114,17 @@ class Timeline(Client):
         return self._ask("freeze", Answer.state, wall=wall)
 
     def thaw(self, *, rate: Rate | None = None) -> State:
-        """Lets its clocks go on."""
+        """Restarts its clocks."""
         return self._ask("thaw", Answer.state, rate=rate)
 
     def save(self) -> dict[str, Any]:
-        """What `continue_` of another timeline goes on from."""
+        """What `continue_` of another timeline resumes from."""
         return self._ask("save", Answer.result)
 
     def skip(
         self, *, times: int | None = None, until: Date | None = None, for_: Span | None = None
     ) -> dict[str, Any]:
-        """With `skip_idle`: allows leaps over idle time; without any parameter, all."""
+        """With `skip_idle`: allows leaps over idle time; all, without parameters."""
         return self._ask("skip", Answer.result, times=times, until=until, for_=for_)
 
     def wait(
@@ -145,7 +145,7 @@ class Timeline(Client):
         return self._ask("wait", Answer.result, **conditions)
 
     def events(self) -> Iterator[Event]:
-        """What happens from now on, until the timeline ends."""
+        """The events from now on, until the timeline ends."""
         connection = self._connect("watch", {})
         lines = connection.makefile("rb")
         try:

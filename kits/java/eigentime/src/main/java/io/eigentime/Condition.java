@@ -15,7 +15,7 @@ public final class Condition {
     private record Blocked(Long pid, String call) {}
 
     /**
-     * When the wall clock shows an instant, or a later one.
+     * When the wall clock shows an instant or a later one.
      *
      * @param instant the instant
      * @return the condition
@@ -25,7 +25,7 @@ public final class Condition {
     }
 
     /**
-     * When a span of virtual time has passed from now on.
+     * When a span of virtual time, starting now, has passed.
      *
      * @param span the span
      * @return the condition
@@ -34,7 +34,7 @@ public final class Condition {
         return new Condition("for", Connection.text(span));
     }
 
-    /** {@return when there are members and all their threads wait: a server has started, for instance} */
+    /** {@return when there are members and all their threads wait, for instance once a server has started} */
     public static Condition idle() {
         return new Condition("idle", true);
     }
@@ -75,7 +75,7 @@ public final class Condition {
         return new Condition("joined", pid);
     }
 
-    /** {@return when all leaps have been made that {@link Timeline#skip()} allowed} */
+    /** {@return when all leaps that {@link Timeline#skip()} allowed have been made} */
     public static Condition skipped() {
         return new Condition("skipped", true);
     }

@@ -40,7 +40,7 @@ final class Connection implements AutoCloseable {
 
     record Refusal(String code, String message, String help) {}
 
-    /** For that of a timeline that has hung up instead. */
+    /** The answer of a timeline that has hung up instead. */
     private static final Answer ENDED = new Answer(null, null, new Refusal("ended", "it has ended", null));
 
     private final SocketChannel channel;
@@ -59,7 +59,7 @@ final class Connection implements AutoCloseable {
         reader = new BufferedReader(Channels.newReader(channel, StandardCharsets.UTF_8));
     }
 
-    /** Gives up after so long. */
+    /** Gives up after {@code patience}. */
     Answer ask(String method, Map<String, ?> params, Duration patience) {
         var limit = new CompletableFuture<Void>();
         limit.orTimeout(patience.toMillis(), TimeUnit.MILLISECONDS).exceptionally(late -> {
@@ -97,7 +97,7 @@ final class Connection implements AutoCloseable {
         }
     }
 
-    /** A span as both the protocol and the command line take it, exactly. */
+    /** An exact form of a span that both the protocol and the command line accept. */
     static String text(Duration span) {
         var seconds = BigDecimal.valueOf(span.getSeconds()).add(BigDecimal.valueOf(span.getNano(), 9));
         return (span.isNegative() ? "" : "+") + seconds.toPlainString() + "s";

@@ -1,13 +1,13 @@
 package io.eigentime;
 
-/** Why a timeline, or the command that makes it, did not do what it was asked. */
+/** Why a timeline, or the command that makes it, did not do as asked. */
 public final class EigentimeException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
     /** What went wrong. */
     private final String code;
 
-    /** The way out. */
+    /** How to fix it. */
     private final String help;
 
     EigentimeException(String code, String message, String help, Throwable cause) {
@@ -21,17 +21,17 @@ public final class EigentimeException extends RuntimeException {
     }
 
     /**
-     * Tells programs what went wrong.
+     * Returns what went wrong, for programs.
      *
      * @return a code of the protocol; or {@code command} if the command {@code eigentime} is missing or has failed,
-     *     {@code connection} if there is no such timeline, or the thread was interrupted, and {@code silent} if the
-     *     timeline has not answered within a minute
+      *     {@code connection} if there is no such timeline or the thread was interrupted, and {@code silent} if the
+      *     timeline has not answered within a minute
      */
     public String code() {
         return code;
     }
 
-    /** {@return the way out, or null; it is also the last line of the message} */
+    /** {@return how to fix it, or null; also the last line of the message} */
     public String help() {
         return help;
     }

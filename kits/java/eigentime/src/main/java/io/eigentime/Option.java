@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** How {@link Timeline#create} makes a timeline. */
+/** Configures how {@link Timeline#create} makes a timeline. */
 public sealed class Option {
     private final Consumer<Creation> change;
 
@@ -14,7 +14,7 @@ public sealed class Option {
         this.change = change;
     }
 
-    /** What a timeline is made of. */
+    /** What is needed to make a timeline. */
     static final class Creation {
         List<String> operands = List.of();
         String saved = "";
@@ -26,8 +26,8 @@ public sealed class Option {
     }
 
     /**
-     * Gives the timeline a name by which {@code eigentime ctl}, other programs and containers find it. Without it,
-     * a timeline has a runtime directory of its own, so that parallel tests never meet.
+     * Gives the timeline a name under which {@code eigentime ctl}, other programs and containers find it. Without it,
+      * a timeline has its own runtime directory, so that parallel tests never meet.
      *
      * @param name the name
      * @return the option
@@ -37,8 +37,8 @@ public sealed class Option {
     }
 
     /**
-     * Lets containers join the timeline. It is then where their engine finds it, by the name given, or else by one
-     * that no other timeline has.
+     * Lets containers join the timeline. Their engine then finds it under the given name, or else under a unique
+      * one.
      *
      * @return the option
      */
@@ -47,14 +47,14 @@ public sealed class Option {
     }
 
     /**
-     * Continues a timeline.
+     * Resumes a saved timeline.
      *
-     * @param saved what {@link Timeline#save} has returned
+     * @param saved what {@link Timeline#save} returned
      * @return the option
      */
     public static Option continuing(String saved) {
         return new Option(creation -> {
-            creation.saved = saved + "\n\n"; // An empty line ends a document that is cut short.
+            creation.saved = saved + "\n\n"; // An empty line terminates a truncated document.
             creation.arguments.addAll(List.of("--continue", "-"));
         });
     }
@@ -69,7 +69,7 @@ public sealed class Option {
         return arguments("--skip-idle", "--skips", "0");
     }
 
-    /** {@return an option by which the clocks stand still until {@link Timeline#thaw()}} */
+    /** {@return an option that freezes the clocks until {@link Timeline#thaw()}} */
     public static Option frozen() {
         return arguments("--freeze");
     }
@@ -115,7 +115,7 @@ public sealed class Option {
     }
 
     /**
-     * How many seconds pass in one second of the host.
+     * How many seconds pass per host second.
      *
      * @param rate the rate
      * @return the setting

@@ -14,7 +14,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.stream.Stream;
 
-/** Where a timeline is, as a process of {@code eigentime ctl} tells. If that has made the timeline, it holds it. */
+/** Where a timeline is, as reported by an {@code eigentime ctl} process, which holds the timeline if it made it. */
 final class Place {
     private static final String INSTALLING =
             "install Eigentime, and put the command on PATH, or its path into the environment variable EIGENTIME";
@@ -22,7 +22,7 @@ final class Place {
     record Told(String name, String socket) {}
 
     final Told told;
-    /** By which programs find it; if the value is empty, the variable counts as missing. */
+    /** How programs find it; an empty value counts as unset. */
     private final String variable;
 
     private final Path command = findCommand();
@@ -42,7 +42,7 @@ final class Place {
     private Place(String code, String saved, List<String> words) {
         var line = Stream.concat(Stream.of(command.toString(), "ctl"), words.stream());
         var builder = new ProcessBuilder(line.toList());
-        // The path of a socket has at most 107 bytes (unix(7)), of which that of a private timeline takes 49 here.
+        // The path of a socket has at most 107 bytes (unix(7)); that of a private timeline takes 49 of them here.
         if (variable("TMPDIR", "").getBytes(StandardCharsets.UTF_8).length > 107 - 49) {
             builder.environment().put("TMPDIR", "/tmp");
         }
@@ -63,14 +63,14 @@ final class Place {
         }
     }
 
-    /** Waits for what the process tells; null if it has failed. */
+    /** Waits for the process's report; null if it has failed. */
     private Told told(String saved) throws IOException, InterruptedException, ExecutionException {
         var told = new FutureTask<Told>(() -> {
             // If it does not read, it says why.
             new PrintStream(process.getOutputStream(), true, StandardCharsets.UTF_8).print(saved);
             return Connection.JSON.fromJson(new JsonReader(process.inputReader(StandardCharsets.UTF_8)), Told.class);
         });
-        // No interrupt ends a read; it does end the wait for another thread that reads.
+        // An interrupt does not end a read, but it ends the wait for another thread that reads.
         var reader = new Thread(told, "eigentime");
         reader.setDaemon(true);
         reader.start();
@@ -86,14 +86,14 @@ final class Place {
     private EigentimeException failure(String code, String otherwise) throws IOException {
         String complaints = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8).strip();
         String said = complaints.isEmpty() ? otherwise : complaints;
-        // Lines of a message, then those of help or a tip, then how the command is used.
+        // The lines of a message, then help or a tip, then the usage text.
         String[] parts =
                 said.replace("\n\n  tip: ", "\nhelp: ").split("\n\n")[0].split("\nhelp: ", 2);
         String message = parts[0].replaceFirst("^(eigentime|error): ", "");
         return new EigentimeException(code, message, parts.length == 2 ? parts[1] : null, null);
     }
 
-    /** Ends the timeline if the process holds it, and waits for that, interrupted or not. */
+    /** Ends the timeline if the process holds it, and waits for that even when interrupted. */
     void close() {
         try {
             process.getOutputStream().close();
@@ -116,7 +116,7 @@ final class Place {
                 .orElseThrow(() ->
                         new EigentimeException("command", "the command '" + named + "' is missing", INSTALLING, null))
                 .toAbsolutePath();
-        if (found.toString().contains("=")) { // The command env takes it for a variable.
+        if (found.toString().contains("=")) { // The command env would take it for a variable.
             String help = "let the environment variable EIGENTIME name a link to it whose path has none";
             throw new EigentimeException("command", "the path of the command '" + found + "' has a '='", help, null);
         }
@@ -130,9 +130,8 @@ final class Place {
 
     /** A command that runs a program on the timeline, which must not have ended. */
     ProcessBuilder command(String... program) {
-        connect().close(); // It says whether the timeline has ended.
-        // Not in the environment of the ProcessBuilder, since callers may clear that: the command would not find it
-        // then.
+        connect().close(); // It reports whether the timeline has ended.
+        // Not in the environment of the ProcessBuilder: callers may clear that, and the command would not find it.
         var line = Stream.of("env", variable, command.toString(), "run", "--timeline", told.name(), "--existing", "--");
         return new ProcessBuilder(Stream.concat(line, Stream.of(program)).toArray(String[]::new));
     }

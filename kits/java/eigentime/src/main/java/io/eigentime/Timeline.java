@@ -10,7 +10,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A timeline of Eigentime: clocks of programs and containers, which the caller moves.
+  * A timeline of Eigentime: clocks for programs and containers, which the caller moves.
  *
  * <pre>{@code
  * try (var timeline = Timeline.create(date("2038-01-19"), rate(60))) {
@@ -20,16 +20,16 @@ import java.util.stream.Stream;
  * }
  * }</pre>
  *
- * <p>The command {@code eigentime} makes it: the one that the environment variable {@code EIGENTIME} names, or else
- * the one on {@code PATH}. The methods have the names and the meaning of the protocol of timelines, {@code
- * docs/guide/control.md} in the repository of Eigentime. They may be called by several threads at a time, and throw
- * {@link EigentimeException}. A thread that is interrupted while it waits gets one, too.
+  * <p>The command {@code eigentime} makes it: the one named by the environment variable {@code EIGENTIME}, or else
+  * the one on {@code PATH}. The methods have the names and meanings of the timeline protocol, {@code
+  * docs/guide/control.md} in the repository of Eigentime. They may be called from several threads at once, and throw
+  * {@link EigentimeException}, also when a thread is interrupted while it waits.
  */
 public final class Timeline implements AutoCloseable {
-    /** How long a timeline may take for an answer that it gives at once. */
+    /** How long a timeline may take to give an immediate answer. */
     private static final Duration PATIENCE = Duration.ofMinutes(1);
 
-    /** And any other: a century. */
+    /** How long any other answer may take: a century. */
     private static final Duration NO_LIMIT = Duration.ofDays(36_500);
 
     private final Place place;
@@ -39,8 +39,8 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Makes a timeline, which ends with this process at the latest, however that ends. Without {@link Option#name} and
-     * {@link Option#joinable}, no other program finds it.
+     * Makes a timeline, which ends at the latest when this process ends, for whatever reason. Without {@link
+      * Option#name} and {@link Option#joinable}, no other program finds it.
      *
      * @param options how it is made
      * @return the timeline; {@link #close} ends it
@@ -52,21 +52,21 @@ public final class Timeline implements AutoCloseable {
     /**
      * Finds an existing timeline of the user.
      *
-     * @param name its name; that of a container's timeline is the ID of the container
+     * @param name its name; for a container's timeline, the ID of the container
      * @return the timeline; {@link #close} leaves it as it is
      */
     public static Timeline open(String name) {
         return new Timeline(Place.of(name));
     }
 
-    /** {@return its name, by which {@code eigentime ctl} and containers find it, unless it is private} */
+    /** {@return the name under which {@code eigentime ctl} and containers find it, unless it is private} */
     public String name() {
         return place.told.name();
     }
 
     /**
-     * A command that runs on the timeline, unless that has ended. If the program is missing, the command ends with
-     * status 127.
+     * A command that runs on the timeline, unless that has ended. If the program is missing, the command exits with
+      * status 127.
      *
      * @param words the program and its arguments
      * @return the command, not started
@@ -75,12 +75,12 @@ public final class Timeline implements AutoCloseable {
         return place.command(words);
     }
 
-    /** {@return what the wall clock shows} */
+    /** {@return the time on the wall clock} */
     public Instant now() {
         return ask("info", Map.of()).virtual();
     }
 
-    /** {@return what the timeline is, and how it is joined} */
+    /** {@return what the timeline is and how to join it} */
     public Info info() {
         return Connection.JSON.fromJson(ask("info", Map.of()).result(), Info.class);
     }
@@ -101,7 +101,7 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Moves all clocks forward at once. Waits that end within the span end.
+     * Moves all clocks forward at once. Waits that expire within the span end.
      *
      * @param span how far
      */
@@ -119,12 +119,12 @@ public final class Timeline implements AutoCloseable {
         ask("freeze", Map.of("wall", true));
     }
 
-    /** Lets the clocks run again. */
+    /** Restarts the clocks. */
     public void thaw() {
         ask("thaw", Map.of());
     }
 
-    /** {@return what {@link Option#continuing} continues from: all clocks at one moment, and the rate} */
+    /** {@return what {@link Option#continuing} resumes from: all clocks at one moment, and the rate} */
     public String save() {
         return ask("save", Map.of()).result().toString();
     }
@@ -138,7 +138,7 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Allows so many leaps over idle time, as {@link #skip()}.
+     * Allows this many leaps over idle time, as {@link #skip()} does.
      *
      * @param times how many
      */
@@ -147,7 +147,7 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Allows leaps over so much time, as {@link #skip()}.
+     * Allows leaps over this much time, as {@link #skip()} does.
      *
      * @param span how much virtual time
      */
@@ -156,9 +156,9 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Allows leaps until an instant, as {@link #skip()}.
+     * Allows leaps until an instant, as {@link #skip()} does.
      *
-     * @param until the date that the wall clock is to show
+     * @param until the date that the wall clock should reach
      */
     public void skip(Instant until) {
         ask("skip", Map.of("until", until.toString()));
@@ -177,7 +177,7 @@ public final class Timeline implements AutoCloseable {
      * Waits until a condition holds. If it does not in time, the error has the code {@code timeout} and says why.
      *
      * @param condition the condition
-     * @param timeout how much of the host's time that may take
+     * @param timeout how much host time that may take
      */
     public void waitFor(Condition condition, Duration timeout) {
         var params = new HashMap<>(condition.params);
@@ -186,9 +186,9 @@ public final class Timeline implements AutoCloseable {
     }
 
     /**
-     * Tells of the events from now on, until the timeline ends.
+     * Returns the events from now on, until the timeline ends.
      *
-     * @return the events; to be closed by the caller
+     * @return the events; the caller must close them
      */
     public Stream<Event> watch() {
         Connection connection = place.connect();
@@ -197,7 +197,7 @@ public final class Timeline implements AutoCloseable {
         return lines.map(line -> Connection.JSON.fromJson(line, Event.class));
     }
 
-    /** Ends the timeline and its members. It is no error if it has ended before. */
+    /** Ends the timeline and its members. Doing so after it has ended is not an error. */
     public void remove() {
         try (Connection connection = place.connect()) {
             connection.ask("remove", Map.of("force", true), PATIENCE);
@@ -209,7 +209,7 @@ public final class Timeline implements AutoCloseable {
         }
     }
 
-    /** Ends the timeline and its members, if {@link #create} has made it. */
+    /** Ends the timeline and its members, if {@link #create} made it. */
     @Override
     public void close() {
         place.close();
@@ -220,11 +220,11 @@ public final class Timeline implements AutoCloseable {
             try (Connection connection = place.connect()) {
                 return connection.ask(method, params, method.equals("wait") ? NO_LIMIT : PATIENCE);
             } catch (EigentimeException error) {
-                // That it ends may be what is waited for.
+                // Its end may be what the caller waits for.
                 if (error.code().equals("ended") && params.containsKey("ended")) {
                     return null;
                 }
-                // Another supervisor has taken the timeline over, and the request has changed nothing.
+                // Another supervisor has taken over the timeline, and the request has changed nothing.
                 if (!error.code().equals("moved")) {
                     throw error;
                 }

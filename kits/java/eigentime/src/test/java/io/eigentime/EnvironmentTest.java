@@ -22,10 +22,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** In processes of their own, whose environment is another one. */
+/** Tests in separate processes with a different environment. */
 @Timeout(value = 2, unit = TimeUnit.MINUTES)
 class EnvironmentTest {
-    /** Leaves a timeline and a program on it to the end of the process, which ends with its input. */
+    /** Leaves a timeline and a program on it until the end of the process, which ends with its input. */
     static final class Child {
         public static void main(String[] names) throws IOException {
             try {
@@ -68,7 +68,7 @@ class EnvironmentTest {
         return lines;
     }
 
-    /** The limit of the test ends it otherwise. */
+    /** Waits without a limit: the test has its own. */
     private static void await(BooleanSupplier condition) throws InterruptedException {
         while (!condition.getAsBoolean()) {
             Thread.sleep(10);
@@ -92,7 +92,7 @@ class EnvironmentTest {
         }
         assertEquals(killed ? 128 + 9 : 0, process.waitFor());
         await(() -> Files.notExists(directory));
-        // Nobody but the end of the timeline ends it.
+        // Only the end of the timeline ends it.
         ProcessHandle.of(sleeper).ifPresent(program -> program.onExit().join());
     }
 

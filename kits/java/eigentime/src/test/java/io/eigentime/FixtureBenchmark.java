@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** What a fixture takes; run by name: {@code mvn --projects eigentime test -Dtest=FixtureBenchmark}. */
+/** The cost of a fixture; run by name: {@code mvn --projects eigentime test -Dtest=FixtureBenchmark}. */
 class FixtureBenchmark {
     private static final int WARMUP = 50;
     private static final int ROUNDS = 200;
@@ -29,7 +29,7 @@ class FixtureBenchmark {
         assertEquals(0, builder.start().waitFor());
     }
 
-    /** In turn with the two commands that do the same. */
+    /** Alternates with the two commands that do the same. */
     @Test
     void setUpAndTearDown() throws Exception {
         String name = "bench-" + ProcessHandle.current().pid();

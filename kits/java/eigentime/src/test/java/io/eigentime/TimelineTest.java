@@ -47,14 +47,14 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** On the real command. Waits fail after two minutes of a busy machine. */
+/** On the real command. Waits fail after two minutes on a busy machine. */
 @Timeout(value = 2, unit = TimeUnit.MINUTES)
 class TimelineTest {
     private static final Instant START = Instant.parse("2038-01-19T00:00:00Z");
     private static final Duration DAY = Duration.ofDays(1);
     private static final Duration PATIENCE = Duration.ofMinutes(2);
 
-    /** Runs a command; what it prints. */
+    /** Runs a command and returns what it prints. */
     private static String output(ProcessBuilder command) throws Exception {
         Process process = command.redirectError(ProcessBuilder.Redirect.INHERIT).start();
         String printed = new String(process.getInputStream().readAllBytes()).strip();
@@ -106,7 +106,7 @@ class TimelineTest {
     @Test
     void aLeapEndsASleep() throws Exception {
         try (var timeline = Timeline.create(date(START))) {
-            // Not longer: GNU sleep takes several waits for more than 24 days.
+            // Not longer: GNU sleep splits sleeps of more than 24 days into several waits.
             Process sleeper = timeline.command("sleep", "20d").start();
             timeline.waitFor(blockedIn("clock_nanosleep"), PATIENCE);
             State.Member member = timeline.show().members().get(0);
@@ -304,7 +304,7 @@ class TimelineTest {
     void aSupervisorThatIsKilledHasEnded() throws Exception {
         var timeline = Timeline.create();
         ProcessHandle.of(timeline.info().supervisor()).orElseThrow().destroyForcibly();
-        // Its end is told a moment later than its death.
+        // Its end is reported a moment after its death.
         timeline.waitFor(ended());
         assertCode("ended", timeline::now);
         timeline.close();
@@ -428,7 +428,7 @@ class TimelineTest {
                 same.leap(DAY.multipliedBy(2));
                 assertEquals("2038-01-21", output(same.command("date", "-u", "+%F")));
             }
-            // To close what was opened leaves it.
+            // Closing an opened one leaves it as it is.
             assertWithinAnHourAfter(START.plus(DAY.multipliedBy(2)), timeline.now());
             assertCode("command", () -> Timeline.create(name(name)));
             // ... and so does a second one that could not be made.

@@ -8,8 +8,8 @@ import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Gives a test, or each test of a class, a {@link io.eigentime.Timeline} as a parameter. On a method, it replaces that
- * of the class.
+  * Gives a test, or each test of a class, a {@link io.eigentime.Timeline} as a parameter. On a method, it overrides
+  * the annotation of the class.
  *
  * <pre>{@code
  *     @Test
@@ -22,13 +22,13 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Retention(RetentionPolicy.RUNTIME)
 @Target({ElementType.ANNOTATION_TYPE, ElementType.METHOD, ElementType.TYPE})
 public @interface OnTimeline {
-    /** {@return the date that the wall clock shows at first, such as {@code 2038-01-19}} */
+    /** {@return the date that the wall clock shows initially, such as {@code 2038-01-19}} */
     String date() default "";
 
     /** {@return how far the wall clock is ahead of the host's, such as {@code +30d}} */
     String offset() default "";
 
-    /** {@return how many seconds pass in one second of the host, such as {@code 60} or {@code 1/3}} */
+    /** {@return how many seconds pass per host second, such as {@code 60} or {@code 1/3}} */
     String rate() default "";
 
     /** {@return whether containers may join the timeline} */

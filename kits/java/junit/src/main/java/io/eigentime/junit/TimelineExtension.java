@@ -12,16 +12,17 @@ import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.platform.commons.support.AnnotationSupport;
 
 /**
- * Timelines as fixtures: each test that has a parameter of type {@link Timeline} gets one of its own, which ends with
- * the test. {@link OnTimeline} says how it is made, or else the options of this object:
+  * Timelines as fixtures: each test that has a parameter of type {@link Timeline} gets its own, which ends with
+  * the test. {@link OnTimeline} configures it, or else the options of this object:
  *
  * <pre>{@code
  *     @RegisterExtension
  *     static final TimelineExtension TIMELINES = new TimelineExtension(date("2038-01-19"), rate(60));
  * }</pre>
  *
- * <p>The constructor, {@code @BeforeEach} and {@code @AfterEach} get that of the test. If {@code @BeforeAll} asks for
- * one, all tests of the class share it, except those that have another annotation of their own. When a test fails, its failure has the virtual time as a suppressed exception.
+  * <p>The constructor, {@code @BeforeEach} and {@code @AfterEach} get the test's timeline. If {@code @BeforeAll} asks
+  * for one, all tests of the class share it, except those that have their own annotation. When a test fails, its
+  * failure has the virtual time as a suppressed exception.
  */
 public final class TimelineExtension implements ParameterResolver, AfterEachCallback {
     private static final ExtensionContext.Namespace OURS = ExtensionContext.Namespace.create(TimelineExtension.class);
@@ -63,7 +64,7 @@ public final class TimelineExtension implements ParameterResolver, AfterEachCall
                         Timeline.class);
     }
 
-    /** The nearest one: of the method, of its class, or of a class around that. */
+    /** The nearest annotation: of the method, of its class, or of an enclosing class. */
     private static Optional<OnTimeline> annotation(ExtensionContext context) {
         return AnnotationSupport.findAnnotation(context.getElement(), OnTimeline.class)
                 .or(() -> context.getParent().flatMap(TimelineExtension::annotation));
@@ -73,7 +74,7 @@ public final class TimelineExtension implements ParameterResolver, AfterEachCall
         var arguments = new ArrayList<>(List.of(annotation.arguments()));
         arguments.addAll(List.of("--date=" + annotation.date(), "--offset=" + annotation.offset()));
         arguments.addAll(List.of("--rate=" + annotation.rate(), annotation.joinable() ? "--joinable" : "="));
-        arguments.removeIf(argument -> argument.endsWith("=")); // Those that were not given.
+        arguments.removeIf(argument -> argument.endsWith("=")); // Those not given.
         return new Option[] {Option.arguments(arguments.toArray(String[]::new))};
     }
 

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/** The example of README.md. */
+/** The example in README.md. */
 class ExampleTest {
     @Test
     @OnTimeline(date = "2038-01-19")

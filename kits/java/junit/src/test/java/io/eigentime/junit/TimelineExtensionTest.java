@@ -170,7 +170,7 @@ class TimelineExtensionTest {
         }
     }
 
-    /** Of a class, there is the annotation or the field, since neither is nearer. */
+    /** A class has the annotation or the field, since neither is nearer. */
     @OnTimeline
     static class Competing {
         @RegisterExtension
@@ -188,7 +188,7 @@ class TimelineExtensionTest {
                 .haveExactly(1, event(finishedWithFailure(message(text -> text.contains("competing")))));
     }
 
-    /** Run by tests alone, as are those that follow. */
+    /** Run only by tests, as are those below. */
     @OnTimeline
     static class Ending {
         private static final Set<Timeline> GIVEN = ConcurrentHashMap.newKeySet();

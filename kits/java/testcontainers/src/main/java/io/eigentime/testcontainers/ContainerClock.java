@@ -17,7 +17,7 @@ import java.util.function.Consumer;
 import org.testcontainers.DockerClientFactory;
 
 /**
- * The clock of containers of Testcontainers: it puts them on a timeline, and moves that.
+  * The clock of Testcontainers containers: puts them on a timeline, and moves it.
  *
  * <pre>{@code
  * var clock = new ContainerClock(timeline);
@@ -26,19 +26,19 @@ import org.testcontainers.DockerClientFactory;
  * clock.leap(Duration.ofDays(30));
  * }</pre>
  *
- * <p>The engine must know the runtime {@code eigentime} ({@code eigentime setup docker}), and run as the user of the
- * test, since a timeline belongs to a user. All containers with this clock share it.
+  * <p>The engine must know the runtime {@code eigentime} ({@code eigentime setup docker}) and run as the user of the
+  * test, since a timeline belongs to a user. All containers with this clock share it.
  *
  * @param timeline the timeline, made with {@link Option#joinable}
  */
 public record ContainerClock(Timeline timeline) implements Consumer<CreateContainerCmd> {
     /**
-     * The first version of Docker's API by which Testcontainers passes annotations: to engines that do not know it, it
-     * speaks one that has none.
+     * The first version of Docker's API with which Testcontainers passes annotations: to engines that do not know it,
+      * it speaks one without them.
      */
     private static final Version ANNOTATIONS = Version.parse("1.44");
 
-    /** Makes a container on the timeline. What else is said of the container stays. */
+    /** Makes a container on the timeline. Other settings of the container are kept. */
     @Override
     public void accept(CreateContainerCmd container) {
         if (!timeline.show().joinable()) {
@@ -62,7 +62,7 @@ public record ContainerClock(Timeline timeline) implements Consumer<CreateContai
     }
 
     /**
-     * Sets the clock to an instant, at which it stands until {@link #resume}. Waits in the containers go on.
+     * Freezes the clock at an instant until {@link #resume}. Waits in the containers continue.
      *
      * @param instant the instant
      */
@@ -72,7 +72,7 @@ public record ContainerClock(Timeline timeline) implements Consumer<CreateContai
     }
 
     /**
-     * Moves the clock forward. Waits that end within the span end.
+     * Moves the clock forward. Waits that expire within the span end.
      *
      * @param span how far
      */
@@ -80,7 +80,7 @@ public record ContainerClock(Timeline timeline) implements Consumer<CreateContai
         timeline.leap(span);
     }
 
-    /** Lets the clock run on from where it stands. */
+    /** Restarts the clock from where it is frozen. */
     public void resume() {
         timeline.thaw();
     }
