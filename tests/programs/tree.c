@@ -3,7 +3,7 @@
  *
  *   tree HOW MS               HOW is a name in the table at the end
  *   tree leaf NAME MS         what the new processes run
-  *   tree daemon FILE MS       leaves a process behind that writes to FILE
+ *   tree daemon FILE MS       leaves a process behind that writes to FILE
  *   tree chroot DIR MS        runs DIR/tree with DIR as its root
  *   tree family               prints the ids of three generations and stays */
 #include "common.h"
