@@ -3,12 +3,12 @@
  *   agree answer FILE         reads a clock whenever the other asks
  *   agree ask FILE LIMIT_NS   asks, between two readings of its own
  *
-  * If both share one clock, the other's reading lies between the two, and each round
-  * bounds by how much the other's clock can be ahead of or behind this one. The asker
-  * continues until these bounds are within LIMIT_NS for every fine clock, or until its
-  * input ends; a LIMIT_NS of -1 is never reached. Then it prints, for each clock N:
-  * low_N and high_N, the bounds on how far the other's clock is ahead, wrong_N, how
-  * often a reading was not between the two, and worst_N, by how much at most. */
+ * If both share one clock, the other's reading lies between the two, and each round
+ * bounds by how much the other's clock can be ahead of or behind this one. The asker
+ * continues until these bounds are within LIMIT_NS for every fine clock, or until its
+ * input ends; a LIMIT_NS of -1 is never reached. Then it prints, for each clock N:
+ * low_N and high_N, the bounds on how far the other's clock is ahead, wrong_N, how
+ * often a reading was not between the two, and worst_N, by how much at most. */
 #include "common.h"
 
 #include <fcntl.h>

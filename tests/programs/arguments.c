@@ -2,7 +2,7 @@
  *
  *     arguments KIND    prints `largest=N`, in units of the kind
  *
-  * Each started program checks that it has all of the lists, and its parent's clock. */
+ * Each started program checks that it has all of the lists, and its parent's clock. */
 #include "common.h"
 
 #include <limits.h>

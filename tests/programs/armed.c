@@ -3,11 +3,11 @@
  *
  *   armed ONCE_MS EVERY_MS
  *
-  * A snapshot is a list of key=value lines in nanoseconds, ended by `done`: now_N is
-  * clock number N, KEY_left the remaining time, KEY_count how often it has expired. KEY
-  * is timerfd_N, timerfd_abs_N, timerfd_every_N, the same with timer_, or itimer. Those
-  * named `every` and the interval timer are periodic. from_N and till_N are the clock
-  * before the first timer was armed and after the last. */
+ * A snapshot is a list of key=value lines in nanoseconds, ended by `done`: now_N is
+ * clock number N, KEY_left the remaining time, KEY_count how often it has expired. KEY
+ * is timerfd_N, timerfd_abs_N, timerfd_every_N, the same with timer_, or itimer. Those
+ * named `every` and the interval timer are periodic. from_N and till_N are the clock
+ * before the first timer was armed and after the last. */
 #include "common.h"
 
 #include <sys/time.h>

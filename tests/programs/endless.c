@@ -2,9 +2,9 @@
  *
  *   endless
  *
-  * Prints `ready` once all threads have started. For a line `look` it prints
-  * NAME=early RESULT ERRNO for each that has returned, and `done`; for a line `wake` it
-  * gives each what it waits for, prints NAME=RESULT ERRNO, and `done`. */
+ * Prints `ready` once all threads have started. For a line `look` it prints
+ * NAME=early RESULT ERRNO for each that has returned, and `done`; for a line `wake` it
+ * gives each what it waits for, prints NAME=RESULT ERRNO, and `done`. */
 #include "common.h"
 
 #include <fcntl.h>

@@ -3,17 +3,17 @@
  *
  *   hot THREADS MS [filter]
  *
-  * THREADS threads make waits that end at once, waits that end by themselves, reads by system
-  * calls, and calls unrelated to time from the same sites. Meanwhile signals arrive, processes
-  * are made by fork and by vfork, programs are started, libraries are loaded and unloaded,
-  * and threads are cancelled while they wait. With `filter`, it first installs a seccomp filter
-  * that allows everything. After MS milliseconds of CLOCK_MONOTONIC, or SIGTERM, it prints:
+ * THREADS threads make waits that end at once, waits that end by themselves, reads by system
+ * calls, and calls unrelated to time from the same sites. Meanwhile signals arrive, processes
+ * are made by fork and by vfork, programs are started, libraries are loaded and unloaded,
+ * and threads are cancelled while they wait. With `filter`, it first installs a seccomp filter
+ * that allows everything. After MS milliseconds of CLOCK_MONOTONIC, or SIGTERM, it prints:
  *
-  *   rounds, children, libraries, cancelled, signals   how often each was done
-  *   wrong                    calls with a wrong result
+ *   rounds, children, libraries, cancelled, signals   how often each was done
+ *   wrong                    calls with a wrong result
  *   early                    waits that ended before their time
  *   back                     reads by a system call that are not between two others
-  *   ms                       how long it took, by the clock
+ *   ms                       how long it took, by the clock
  *
  * and `done`. */
 #include "common.h"

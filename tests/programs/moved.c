@@ -2,12 +2,12 @@
  *
  *   moved THREADS CHILD
  *
-  * THREADS threads sleep and read the clocks in turn, through the vDSO and by system
-  * calls. Prints `ready`; then, for every line of milliseconds on standard input:
-  * date= and what the threads saw so far (back= backward steps of CLOCK_MONOTONIC within
-  * one thread, failed= calls, loops=), and how long a sleep takes (`old begin`, `old end`),
-  * one in a thread made for it (`new`), and one in the shell script CHILD (`child`);
-  * ended by `done`. Its exit status is 7 when its input ends. */
+ * THREADS threads sleep and read the clocks in turn, through the vDSO and by system
+ * calls. Prints `ready`; then, for every line of milliseconds on standard input:
+ * date= and what the threads saw so far (back= backward steps of CLOCK_MONOTONIC within
+ * one thread, failed= calls, loops=), and how long a sleep takes (`old begin`, `old end`),
+ * one in a thread made for it (`new`), and one in the shell script CHILD (`child`);
+ * ended by `done`. Its exit status is 7 when its input ends. */
 #include "common.h"
 
 #include <pthread.h>

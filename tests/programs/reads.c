@@ -1,13 +1,13 @@
 /* Reads every clock in every way there is.
  *
  *   reads            prints one snapshot for every line on standard input
-  *   reads cpu MS     uses MS of CPU time, prints what all CPU clocks show of it
+ *   reads cpu MS     uses MS of CPU time, prints what all CPU clocks show of it
  *   reads zone       gettimeofday()'s second argument
  *   reads closed     the snapshots, after it has closed itself to its user
  *
-  * A snapshot is a list of key=value lines in nanoseconds, ended by `done`. Keys
-  * tell how the clock was read: vdso_N is clock number N through the C library
-  * (and the vDSO), raw_N the same through a system call, res_N its resolution. */
+ * A snapshot is a list of key=value lines in nanoseconds, ended by `done`. Keys
+ * tell how the clock was read: vdso_N is clock number N through the C library
+ * (and the vDSO), raw_N the same through a system call, res_N its resolution. */
 #include "common.h"
 
 #include <pthread.h>

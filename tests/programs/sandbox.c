@@ -1,10 +1,10 @@
 /* Puts itself into a sandbox, as browsers, services and careful programs do.
  *
  *     sandbox strict CALL         the strict mode of seccomp, then a call
-  *     sandbox kill|errno|trap CALL  a filter that allows only what the wait needs, then the
-  *                                 wait, of three seconds: `begin`, `end`, `passed=MS`
-  *     sandbox refused             a filter that refuses calls in the timeline's table, in each way:
-  *                                 `errno=`, `trapped=`, `at_the_call=`
+ *     sandbox kill|errno|trap CALL  a filter that allows only what the wait needs, then the
+ *                                 wait, of three seconds: `begin`, `end`, `passed=MS`
+ *     sandbox refused             a filter that refuses calls in the timeline's table, in each way:
+ *                                 `errno=`, `trapped=`, `at_the_call=`
  *     sandbox exec PROGRAM ARG... a filter that allows what a static program needs, then that program
  *     sandbox without CALL PROGRAM ARG... a filter that refuses this call, then that program
  */

@@ -1,14 +1,14 @@
 /* Sets the wall clock and checks the effects.
  *
-  *   setclock set HOW        HOW: clock_settime, settimeofday, adjtimex,
-  *                           clock_adjtime, libc_clock_settime. Advances it by
-  *                           a day; prints both clocks before and after, and
-  *                           what a second process reads.
-  *   setclock wake WAITER    sets the clock beyond the deadline of a process
-  *                           that waits for an instant, see the table
+ *   setclock set HOW        HOW: clock_settime, settimeofday, adjtimex,
+ *                           clock_adjtime, libc_clock_settime. Advances it by
+ *                           a day; prints both clocks before and after, and
+ *                           what a second process reads.
+ *   setclock wake WAITER    sets the clock beyond the deadline of a process
+ *                           that waits for an instant, see the table
  *   setclock keep           sets the clock during a relative sleep
  *   setclock refused        what must be refused, and how; sets nothing
-  *   setclock read           what adjtimex reports without setting anything
+ *   setclock read           what adjtimex reports without setting anything
  *
  * It changes the clock it is given: never run it without Eigentime. */
 #include "common.h"

@@ -1,11 +1,11 @@
 /* Reads clocks continuously and checks for what must never be seen.
  *
-  *   steady forward THREADS   that a clock steps back
-  *   steady after SECONDS     that the wall clock shows an instant before this one
+ *   steady forward THREADS   that a clock steps back
+ *   steady after SECONDS     that the wall clock shows an instant before this one
  *
-  * Prints `ready` once every thread reads, continues until its input ends, and prints
-  * what it saw: reads, and for each clock N back_N (how often it stepped back) and
-  * largest_N (by how many nanoseconds at most); or `wrong`. */
+ * Prints `ready` once every thread reads, continues until its input ends, and prints
+ * what it saw: reads, and for each clock N back_N (how often it stepped back) and
+ * largest_N (by how many nanoseconds at most); or `wrong`. */
 #include "common.h"
 
 #include <pthread.h>

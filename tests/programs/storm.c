@@ -2,17 +2,17 @@
  *
  *   storm PERIOD_US
  *
-  * SIGALRM comes from an interval timer and SIGRTMIN from a POSIX timer with a value,
-  * both every PERIOD_US; SIGRTMIN+1 is queued to one thread by another, with consecutive
-  * values. Handlers read the clocks. Other threads sleep, and sleep again for the
-  * remaining time when they are interrupted. For every line on standard input it prints:
+ * SIGALRM comes from an interval timer and SIGRTMIN from a POSIX timer with a value,
+ * both every PERIOD_US; SIGRTMIN+1 is queued to one thread by another, with consecutive
+ * values. Handlers read the clocks. Other threads sleep, and sleep again for the
+ * remaining time when they are interrupted. For every line on standard input it prints:
  *
-  *   alarms, ticks, queued    how often each signal came
-  *   foreign                  signals without the data they were sent with
+ *   alarms, ticks, queued    how often each signal came
+ *   foreign                  signals without the data they were sent with
  *   lost                     queued signals that are missing
-  *   back                     backward steps of CLOCK_MONOTONIC within one thread's handlers
-  *   short                    sleeps that ended too early on CLOCK_MONOTONIC
-  *   failed                   other calls that failed
+ *   back                     backward steps of CLOCK_MONOTONIC within one thread's handlers
+ *   short                    sleeps that ended too early on CLOCK_MONOTONIC
+ *   failed                   other calls that failed
  *
  * and `done`. */
 #include "common.h"

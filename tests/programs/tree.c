@@ -3,7 +3,7 @@
  *
  *   tree HOW MS               HOW is a name in the table at the end
  *   tree leaf NAME MS         what the new processes run
-  *   tree daemon FILE MS       leaves a process behind that writes to FILE
+ *   tree daemon FILE MS       leaves a process behind that writes to FILE
  *   tree chroot DIR MS        runs DIR/tree with DIR as its root
  *   tree into_group DIR MS    a child begins in the control group DIR
  *   tree race LEFT SINCE MS   all threads exec this program at once, LEFT times in a

@@ -129,8 +129,8 @@ function silent({ name }: Place): EigentimeError {
 }
 
 /**
-  * Makes a request on its own connection, so that a waiting one delays nothing else. The caller leaves `told`,
-  * which closes the connection. If another supervisor has taken over the timeline, that one must answer.
+ * Makes a request on its own connection, so that a waiting one delays nothing else. The caller leaves `told`,
+ * which closes the connection. If another supervisor has taken over the timeline, that one must answer.
  */
 export async function ask(place: Place, method: string, params: object, signal?: AbortSignal): Promise<Answer> {
   const request = JSON.stringify({ method, params: Object.fromEntries(written(params)), protocol: PROTOCOL });

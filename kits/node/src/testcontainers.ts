@@ -14,8 +14,8 @@ interface Hooks {
 }
 
 /**
-  * Starts a container on a timeline that was made with `joinable`. Other settings of the container are kept. The
-  * engine must know the runtime and run as the user of the test, since a timeline belongs to a user.
+ * Starts a container on a timeline that was made with `joinable`. Other settings of the container are kept. The
+ * engine must know the runtime and run as the user of the test, since a timeline belongs to a user.
  */
 export function onTimeline<Container extends GenericContainer>(container: Container, timeline: Timeline): Container {
   const hooks = container as unknown as Hooks;

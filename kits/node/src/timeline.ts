@@ -166,8 +166,8 @@ export class Timeline {
   }
 
   /**
-    * Makes a timeline, which ends when it is closed, and at the latest with this process. Without `name` and
-    * `joinable`, it has its own runtime directory, where no other program finds it.
+   * Makes a timeline, which ends when it is closed, and at the latest with this process. Without `name` and
+   * `joinable`, it has its own runtime directory, where no other program finds it.
    */
   static async create(options: TimelineOptions = {}, { signal }: Abortable = {}): Promise<Timeline> {
     signal?.throwIfAborted();
@@ -212,9 +212,9 @@ export class Timeline {
   }
 
   /**
-    * Starts a program on the timeline, as `spawn` of node:child_process does. The process is the program itself,
-    * and joins the timeline before any other request from this object. If the program cannot be started,
-    * the process exits with 125 to 127.
+   * Starts a program on the timeline, as `spawn` of node:child_process does. The process is the program itself,
+   * and joins the timeline before any other request from this object. If the program cannot be started,
+   * the process exits with 125 to 127.
    */
   spawn(file: string, args?: readonly string[], options?: SpawnOptionsWithoutStdio): ChildProcessWithoutNullStreams;
   spawn(file: string, args: readonly string[], options: SpawnOptions): ChildProcess;
@@ -330,8 +330,8 @@ export class Timeline {
   }
 
   /**
-    * The events from now on, until the timeline ends. To stop watching, leave the loop or abort: until then, or
-    * the end of the timeline, this process does not exit.
+   * The events from now on, until the timeline ends. To stop watching, leave the loop or abort: until then, or
+   * the end of the timeline, this process does not exit.
    */
   watch({ signal }: Abortable = {}): AsyncIterableIterator<TimelineEvent> {
     const subscribed = ask(this.#place, "watch", {}, signal);

@@ -3,8 +3,8 @@ import { append, described } from "./fixture.js";
 import { Timeline, type TimelineOptions } from "./timeline.js";
 
 /**
-  * A fixture for `test.extend` of vitest: a timeline for each test, which ends with it. A failure shows the
-  * virtual time.
+ * A fixture for `test.extend` of vitest: a timeline for each test, which ends with it. A failure shows the
+ * virtual time.
  */
 export function timeline(options: TimelineOptions = {}) {
   // Vitest reads the source text of the parameters.

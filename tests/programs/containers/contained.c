@@ -1,11 +1,11 @@
 /* Shows a container from inside, without a shell.
  *
-  *   contained look       its processes, descriptors, mounts, environment and privileges
-  *   contained serve      prints `ready` and waits; SIGTERM ends it with status 3
+ *   contained look       its processes, descriptors, mounts, environment and privileges
+ *   contained serve      prints `ready` and waits; SIGTERM ends it with status 3
  *   contained users      the real and the effective user
-  *   contained listens    answers its own call through a seccomp listener
-  *   contained allocate MIB   uses that much memory, then prints `allocated`
-  *   contained segv | ill | fpe | abort   causes a fault, or calls abort */
+ *   contained listens    answers its own call through a seccomp listener
+ *   contained allocate MIB   uses that much memory, then prints `allocated`
+ *   contained segv | ill | fpe | abort   causes a fault, or calls abort */
 #include "../common.h"
 
 #include <dirent.h>

@@ -4,10 +4,10 @@
  *   waits NAME MS closed   the same, after it has closed itself to its user
  *   waits --names          prints the names of all waits this kernel has
  *
-  * Prints `begin`, waits, prints `end`, then key=value lines: ret, errno,
-  * mono_ms and real_ms (time passed on the program's own clocks), and what the
-  * call wrote back, such as remain_ms. Exit status 0 unless the test itself
-  * broke; the harness decides whether the wait was right. */
+ * Prints `begin`, waits, prints `end`, then key=value lines: ret, errno,
+ * mono_ms and real_ms (time passed on the program's own clocks), and what the
+ * call wrote back, such as remain_ms. Exit status 0 unless the test itself
+ * broke; the harness decides whether the wait was right. */
 #include "waits.h"
 
 #include <pthread.h>

@@ -24,8 +24,8 @@ public final class EigentimeException extends RuntimeException {
      * Returns what went wrong, for programs.
      *
      * @return a code of the protocol; or {@code command} if the command {@code eigentime} is missing or has failed,
-      *     {@code connection} if there is no such timeline or the thread was interrupted, and {@code silent} if the
-      *     timeline has not answered within a minute
+     *     {@code connection} if there is no such timeline or the thread was interrupted, and {@code silent} if the
+     *     timeline has not answered within a minute
      */
     public String code() {
         return code;

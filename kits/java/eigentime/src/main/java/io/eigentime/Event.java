@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.time.Instant;
 
 /**
-  * Something that has happened on a timeline. Which components have a value depends on the kind; see "Events"
-  * in {@code docs/guide/control.md}. Ignore unknown kinds: later versions have more.
+ * Something that has happened on a timeline. Which components have a value depends on the kind; see "Events"
+ * in {@code docs/guide/control.md}. Ignore unknown kinds: later versions have more.
  *
  * @param kind {@code joined}, {@code ended}, {@code changed}, {@code skipped}, {@code notice}, {@code lost}, {@code
  *     removed} or {@code moved}
@@ -17,8 +17,8 @@ import java.time.Instant;
  * @param span of {@code skipped}
  * @param text of {@code notice}
  * @param count of {@code lost}
-  * @param host when it happened, on the host's wall clock
-  * @param virtual when it happened, on the timeline's
+ * @param host when it happened, on the host's wall clock
+ * @param virtual when it happened, on the timeline's
  */
 public record Event(
         @SerializedName("event") String kind,

@@ -4,13 +4,13 @@ import java.util.List;
 import java.util.Map;
 
 /**
-  * A description of a timeline.
+ * A description of a timeline.
  *
  * @param name its name
  * @param protocol the version of the protocol
  * @param version the version of its supervisor
-  * @param supervisor the process ID of its supervisor
-  * @param join how programs and containers join
+ * @param supervisor the process ID of its supervisor
+ * @param join how programs and containers join
  */
 public record Info(String name, int protocol, String version, long supervisor, Join join) {
     /**

@@ -27,7 +27,7 @@ public sealed class Option {
 
     /**
      * Gives the timeline a name under which {@code eigentime ctl}, other programs and containers find it. Without it,
-      * a timeline has its own runtime directory, so that parallel tests never meet.
+     * a timeline has its own runtime directory, so that parallel tests never meet.
      *
      * @param name the name
      * @return the option
@@ -38,7 +38,7 @@ public sealed class Option {
 
     /**
      * Lets containers join the timeline. Their engine then finds it under the given name, or else under a unique
-      * one.
+     * one.
      *
      * @return the option
      */

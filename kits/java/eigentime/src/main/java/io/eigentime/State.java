@@ -7,8 +7,8 @@ import java.util.List;
  *
  * @param name its name
  * @param state {@code running}, {@code frozen} or {@code wall frozen}
-  * @param rate virtual seconds per host second, even while frozen
-  * @param joinable whether containers may join it
+ * @param rate virtual seconds per host second, even while frozen
+ * @param joinable whether containers may join it
  * @param members the processes on it
  */
 public record State(String name, String state, double rate, boolean joinable, List<Member> members) {

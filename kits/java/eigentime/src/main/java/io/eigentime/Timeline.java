@@ -10,7 +10,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
-  * A timeline of Eigentime: clocks for programs and containers, which the caller moves.
+ * A timeline of Eigentime: clocks for programs and containers, which the caller moves.
  *
  * <pre>{@code
  * try (var timeline = Timeline.create(date("2038-01-19"), rate(60))) {
@@ -20,10 +20,10 @@ import java.util.stream.Stream;
  * }
  * }</pre>
  *
-  * <p>The command {@code eigentime} makes it: the one named by the environment variable {@code EIGENTIME}, or else
-  * the one on {@code PATH}. The methods have the names and meanings of the timeline protocol, {@code
-  * docs/guide/control.md} in the repository of Eigentime. They may be called from several threads at once, and throw
-  * {@link EigentimeException}, also when a thread is interrupted while it waits.
+ * <p>The command {@code eigentime} makes it: the one named by the environment variable {@code EIGENTIME}, or else
+ * the one on {@code PATH}. The methods have the names and meanings of the timeline protocol, {@code
+ * docs/guide/control.md} in the repository of Eigentime. They may be called from several threads at once, and throw
+ * {@link EigentimeException}, also when a thread is interrupted while it waits.
  */
 public final class Timeline implements AutoCloseable {
     /** How long a timeline may take to give an immediate answer. */
@@ -40,7 +40,7 @@ public final class Timeline implements AutoCloseable {
 
     /**
      * Makes a timeline, which ends at the latest when this process ends, for whatever reason. Without {@link
-      * Option#name} and {@link Option#joinable}, no other program finds it.
+     * Option#name} and {@link Option#joinable}, no other program finds it.
      *
      * @param options how it is made
      * @return the timeline; {@link #close} ends it
@@ -66,7 +66,7 @@ public final class Timeline implements AutoCloseable {
 
     /**
      * A command that runs on the timeline, unless that has ended. If the program is missing, the command exits with
-      * status 127.
+     * status 127.
      *
      * @param words the program and its arguments
      * @return the command, not started

@@ -8,8 +8,8 @@ import java.lang.annotation.Target;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
-  * Gives a test, or each test of a class, a {@link io.eigentime.Timeline} as a parameter. On a method, it overrides
-  * the annotation of the class.
+ * Gives a test, or each test of a class, a {@link io.eigentime.Timeline} as a parameter. On a method, it overrides
+ * the annotation of the class.
  *
  * <pre>{@code
  *     @Test

@@ -12,17 +12,17 @@ import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.platform.commons.support.AnnotationSupport;
 
 /**
-  * Timelines as fixtures: each test that has a parameter of type {@link Timeline} gets its own, which ends with
-  * the test. {@link OnTimeline} configures it, or else the options of this object:
+ * Timelines as fixtures: each test that has a parameter of type {@link Timeline} gets its own, which ends with
+ * the test. {@link OnTimeline} configures it, or else the options of this object:
  *
  * <pre>{@code
  *     @RegisterExtension
  *     static final TimelineExtension TIMELINES = new TimelineExtension(date("2038-01-19"), rate(60));
  * }</pre>
  *
-  * <p>The constructor, {@code @BeforeEach} and {@code @AfterEach} get the test's timeline. If {@code @BeforeAll} asks
-  * for one, all tests of the class share it, except those that have their own annotation. When a test fails, its
-  * failure has the virtual time as a suppressed exception.
+ * <p>The constructor, {@code @BeforeEach} and {@code @AfterEach} get the test's timeline. If {@code @BeforeAll} asks
+ * for one, all tests of the class share it, except those that have their own annotation. When a test fails, its
+ * failure has the virtual time as a suppressed exception.
  */
 public final class TimelineExtension implements ParameterResolver, AfterEachCallback {
     private static final ExtensionContext.Namespace OURS = ExtensionContext.Namespace.create(TimelineExtension.class);

@@ -17,7 +17,7 @@ import java.util.function.Consumer;
 import org.testcontainers.DockerClientFactory;
 
 /**
-  * The clock of Testcontainers containers: puts them on a timeline, and moves it.
+ * The clock of Testcontainers containers: puts them on a timeline, and moves it.
  *
  * <pre>{@code
  * var clock = new ContainerClock(timeline);
@@ -26,15 +26,15 @@ import org.testcontainers.DockerClientFactory;
  * clock.leap(Duration.ofDays(30));
  * }</pre>
  *
-  * <p>The engine must know the runtime {@code eigentime} ({@code eigentime setup docker}) and run as the user of the
-  * test, since a timeline belongs to a user. All containers with this clock share it.
+ * <p>The engine must know the runtime {@code eigentime} ({@code eigentime setup docker}) and run as the user of the
+ * test, since a timeline belongs to a user. All containers with this clock share it.
  *
  * @param timeline the timeline, made with {@link Option#joinable}
  */
 public record ContainerClock(Timeline timeline) implements Consumer<CreateContainerCmd> {
     /**
      * The first version of Docker's API with which Testcontainers passes annotations: to engines that do not know it,
-      * it speaks one without them.
+     * it speaks one without them.
      */
     private static final Version ANNOTATIONS = Version.parse("1.44");
 
