@@ -27,6 +27,7 @@ mod strangers;
 mod sudden_ends;
 mod tracing;
 mod upgraded;
+mod wake_ups;
 
 use crate::suite::Suite;
 
@@ -54,4 +55,5 @@ pub fn add(suite: &mut Suite) {
     sudden_ends::add(suite);
     tracing::add(suite);
     upgraded::add(suite);
+    wake_ups::add(suite);
 }

@@ -49,6 +49,7 @@ pub enum Program {
     Ticking,
     Moving,
     Quiet,
+    Sleepers,
 }
 
 /// How to compile it. The kinds of C program differ in where they keep their
@@ -101,6 +102,7 @@ const ALL: &[(Program, &[Build])] = {
         (Ticking, &[Dynamic, Static, Go, Java]),
         (Moving, &[Dynamic]),
         (Quiet, &[Dynamic]),
+        (Sleepers, &[Dynamic]),
     ]
 };
 
@@ -138,6 +140,7 @@ impl Program {
             Program::Ticking => "ticking",
             Program::Moving => "moving",
             Program::Quiet => "quiet",
+            Program::Sleepers => "sleepers",
         }
     }
 
