@@ -2,13 +2,14 @@
 //! are meant for the program reach it.
 
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::command::{Running, User, start};
 use crate::containers::container::wait_until;
 use crate::ensure;
+use crate::named::place::Place;
 use crate::needs::Need;
 use crate::processes::{Watch, all, command_line, find, send, tracer_of};
 use crate::programs::{Build, Program};
@@ -18,6 +19,9 @@ use crate::workspace;
 
 /// The kernel ends them all at once, on a machine that may be busy.
 const SOON: Duration = Duration::from_secs(30);
+
+/// Members end within a second of their supervisor; this allows for other programs on the machine.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 const TIMELINES: [(&str, &[&str]); 3] =
     [("date", &["--date", FUTURE.0]), ("rate", &["--rate", "10"]), ("frozen", &["--freeze"])];
@@ -53,6 +57,13 @@ pub fn add(suite: &mut Suite) {
         let needs = [Need::Root, Need::Tool("setpriv")];
         let needs = if of == User::Nobody { &needs[..] } else { &[] };
         suite.test(format!("killing::at_any_moment::{name}"), needs, move || at_any_moment(of));
+    }
+    for (label, options) in [("untraced", &[][..]), ("traced", &["--traced"])] {
+        for (name, of) in USERS {
+            let needs = [vec![Need::Program(Build::Dynamic)], of.needs()].concat();
+            let test = format!("killing::at_once::{label}::{name}");
+            suite.test_alone(test, &needs, move || at_once(of, options));
+        }
     }
     for (name, signal) in
         [("TERM", Signal::TERM), ("INT", Signal::INT), ("HUP", Signal::HUP), ("USR1", Signal::USR1)]
@@ -180,6 +191,36 @@ fn ended_after(user: User, marker: &str, after: Duration, guardian_first: bool) 
     ended.ensure(!ended.status.success(), "it ended as if all were well")?;
     ended.ensure(ended.output().is_empty(), "a program lived by another time")?;
     wait_until("the end of all processes", || Ok(!all().any(|pid| is_marked(pid, marker))))
+}
+
+/// The number of processes, and of the threads of each.
+const SLEEPERS: [&str; 2] = ["100", "5"];
+
+/// All members of a large timeline end with their supervisor, and soon.
+fn at_once(user: User, options: &[&str]) -> Outcome {
+    let place = Place::of(user)?;
+    let mut command = place.run("x", &[&["--rate", "10"], options].concat())?;
+    command.arg(user.program(Program::Sleepers, Build::Dynamic)?).args(SLEEPERS);
+    let mut running = start(command.stdin(Stdio::null()))?;
+    ensure!(running.next_line(STUCK)? == "ready", "{}", running.give_up("it is not ready"));
+    let shown = place.show("x")?;
+    let found = shown.members.len().to_string();
+    ensure!(found == SLEEPERS[0], "{}", running.give_up(format_args!("{found} members")));
+    let watches = shown.members.iter().map(|member| Watch::new(member.pid));
+    let watches = watches.collect::<Result<Vec<_>, _>>()?;
+    let begin = Instant::now();
+    send(shown.supervisor, Signal::KILL)?;
+    for watch in &watches {
+        let left = AT_ONCE.saturating_sub(begin.elapsed());
+        ensure!(
+            watch.ends_within(left)?,
+            "{}",
+            running.give_up(format_args!("a member runs {AT_ONCE:?} after its supervisor ended"))
+        );
+    }
+    let ended = running.finish(STUCK)?;
+    ended.ensure(!ended.status.success(), "it ended as if all were well")?;
+    place.expect_nobody()
 }
 
 /// Kills the guardian, and waits until there is another.
