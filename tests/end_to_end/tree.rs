@@ -2,11 +2,14 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
+use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::command::{Finished, User, run, start};
 use crate::ensure;
+use crate::groups::{self, Group};
+use crate::named::place::Place;
 use crate::needs::{Need, is_root};
 use crate::processes::wait_readable;
 use crate::programs::{Build, Program};
@@ -58,6 +61,21 @@ pub fn add(suite: &mut Suite) {
     suite.test("tree::chroot", &needs, chroot);
     let needs = [Need::Program(Build::Dynamic)];
     suite.test("tree::empty_environment", &needs, empty_environment);
+    for (name, options) in [("untraced", &[][..]), ("traced", &["--traced"])] {
+        let needs = [&needs[..], &groups::needs()].concat();
+        suite.test(format!("tree::into_group::{name}"), &needs, move || into_group(options));
+    }
+    for (name, user) in [("root", User::Myself), ("nobody", User::Nobody)] {
+        let needs = [&needs[..], &user.needs()].concat();
+        let test = |what: &str| format!("tree::racing_execs::traced::{what}::{name}");
+        let traced = || [&["--traced"], &OPTIONS[..]].concat();
+        suite.test(test("private"), &needs, move || racing_execs(user.eigentime(&traced())?, user));
+        suite.test(test("named"), &needs, move || {
+            let place = Place::of(user)?;
+            racing_execs(place.run("x", &traced())?, user)?;
+            place.remove("x")
+        });
+    }
     suite.test("tree::shell_pipeline", &[], shell_pipeline);
 }
 
@@ -109,6 +127,28 @@ fn way_of(user: User, build: Build, way: &str) -> Outcome {
     let ended = run(&mut command, TENFOLD.limit(SLEEP_MS as f64) + STUCK)?;
     ended.expect_code(0)?;
     check_lines(&ended, way, if way == "many" { 40 } else { 1 })
+}
+
+/// All threads of a program call `execve` at the same moment, many times in a row.
+fn racing_execs(mut command: Command, user: User) -> Outcome {
+    command.arg(user.program(Program::Tree, Build::Dynamic)?);
+    command.args(["racing_execs", &SLEEP_MS.to_string()]);
+    let ended = run(&mut command, TENFOLD.limit(SLEEP_MS as f64) + STUCK)?;
+    ended.expect_code(0)?;
+    check_lines(&ended, "racing_execs", 1)
+}
+
+/// A child that `clone3` puts into another control group.
+fn into_group(options: &[&str]) -> Outcome {
+    let group = Group::new()?;
+    let mut command = User::Myself.eigentime(&[&OPTIONS, options].concat())?;
+    command.arg(Program::Tree.path(Build::Dynamic)).arg("into_group");
+    command.arg(group.directory()).arg(SLEEP_MS.to_string());
+    let ended = run(&mut command, TENFOLD.limit(SLEEP_MS as f64))?;
+    ended.expect_code(0)?;
+    let name = group.directory().file_name().unwrap_or_default().to_string_lossy();
+    ended.ensure(ended.text("group")?.ends_with(&*name), format_args!("it is not in {name}"))?;
+    check_lines(&ended, "into_group", 1)
 }
 
 /// What a daemon writes after everybody it came from has ended.

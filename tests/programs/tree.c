@@ -5,6 +5,9 @@
  *   tree leaf NAME MS         what the new processes run
  *   tree daemon FILE MS       leaves a process behind that writes to FILE
  *   tree chroot DIR MS        runs DIR/tree with DIR as its root
+ *   tree into_group DIR MS    a child begins in the control group DIR
+ *   tree race LEFT SINCE MS   all threads exec this program at once, LEFT times in a
+ *                             row, after SINCE milliseconds of the wall clock
  *   tree family               prints the ids of three generations and stays */
 #include "common.h"
 
@@ -163,6 +166,45 @@ static void by_exec_from_thread(void)
 		pause();
 }
 
+enum { RACES = 50, RACERS = 8 };
+
+static pthread_barrier_t start_line;
+static char *race_arguments[6];
+
+static void *run_race(void *unused)
+{
+	(void)unused;
+	pthread_barrier_wait(&start_line);
+	execv(self, race_arguments);
+	_exit(93);
+}
+
+/* In each image one thread's exec wins, and ends the others in the middle of theirs. */
+static void race(long left, const char *since_ms)
+{
+	static char next_left[24], next_since_ms[24];
+	long long wall_ms = (long long)to_ms(now(CLOCK_REALTIME));
+	must(wall_ms >= strtoll(since_ms, NULL, 10), "the wall clock stepped back");
+	if (left == 0) {
+		leaf("racing_execs");
+		_exit(0);
+	}
+	snprintf(next_left, sizeof next_left, "%ld", left - 1);
+	snprintf(next_since_ms, sizeof next_since_ms, "%lld", wall_ms);
+	char *arguments[] = { (char *)self, "race", next_left, next_since_ms, duration, NULL };
+	memcpy(race_arguments, arguments, sizeof arguments);
+	must(pthread_barrier_init(&start_line, NULL, RACERS) == 0, "pthread_barrier_init");
+	pthread_t thread;
+	for (int i = 1; i < RACERS; i++)
+		must(pthread_create(&thread, NULL, run_race, NULL) == 0, "pthread_create");
+	run_race(NULL);
+}
+
+static void by_racing_execs(void)
+{
+	race(RACES, "0");
+}
+
 /* A program that no path leads to. */
 static void by_fexecve(void)
 {
@@ -231,6 +273,7 @@ static const struct {
 	{ "clone3", by_clone3 },
 	{ "system", by_system },
 	{ "exec_from_thread", by_exec_from_thread },
+	{ "racing_execs", by_racing_execs },
 	{ "fexecve", by_fexecve },
 	{ "failed_exec", by_failed_exec },
 	{ "new_session", by_new_session },
@@ -264,6 +307,38 @@ static void change_root(const char *directory)
 	_exit(93);
 }
 
+/* The group that the calling process is in, by the unified hierarchy. */
+static void say_group(void)
+{
+	char line[500];
+	FILE *groups = fopen("/proc/self/cgroup", "r");
+	must(groups != NULL, "/proc/self/cgroup");
+	while (fgets(line, sizeof line, groups))
+		if (strncmp(line, "0::", 3) == 0)
+			say("group=%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+	fclose(groups);
+}
+
+static void into_group(const char *directory)
+{
+	/* CLONE_ARGS_SIZE_VER2 of the kernel. */
+	struct {
+		uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls,
+			set_tid, set_tid_size, cgroup;
+	} arguments = { .flags = 0x200000000 /* CLONE_INTO_CGROUP */, .exit_signal = SIGCHLD };
+	int group = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	must(group >= 0, directory);
+	arguments.cgroup = (uint64_t)group;
+	pid_t child = (pid_t)syscall(435 /* clone3 */, &arguments, sizeof arguments);
+	must(child >= 0, "clone3");
+	if (child == 0) {
+		say_group();
+		leaf("into_group");
+		_exit(0);
+	}
+	reap(child);
+}
+
 static void family(void)
 {
 	say("parent=%d", (int)getpid());
@@ -295,6 +370,12 @@ int main(int argc, char **argv)
 		leave_daemon(argv[2]);
 	if (strcmp(argv[1], "chroot") == 0)
 		change_root(argv[2]);
+	if (strcmp(argv[1], "race") == 0)
+		race(strtol(argv[2], NULL, 10), argv[3]);
+	if (strcmp(argv[1], "into_group") == 0) {
+		into_group(argv[2]);
+		return 0;
+	}
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
 		if (strcmp(argv[1], ways[i].name) == 0) {
 			ways[i].run();
