@@ -10,6 +10,7 @@ pub mod agreement;
 mod anchors;
 mod answers;
 mod below_zero;
+mod closed;
 mod control;
 mod creation;
 mod dates;
@@ -41,6 +42,7 @@ pub fn add(suite: &mut Suite) {
     steady::add(suite);
     follows::add(suite);
     halted_members::add(suite);
+    closed::add(suite);
     keep_running::add(suite);
     left::add(suite);
     dates::add(suite);

@@ -59,6 +59,7 @@ pub fn add(suite: &mut Suite) {
     add_offsets(suite);
     add_ordinary_user(suite);
     add_traced(suite);
+    add_closed(suite);
 }
 
 /// The same where the program is traced for life.
@@ -120,6 +121,19 @@ fn add_ordinary_user(suite: &mut Suite) {
     }
 }
 
+/// The same where the program has closed itself to its user, but not to root.
+fn add_closed(suite: &mut Suite) {
+    let present = calls_present(Build::Dynamic);
+    for call in CALLS.iter().filter(|call| call.clock == Clock::Virtual) {
+        let own = needs_of(call, Build::Dynamic, &present, User::Myself);
+        let needs = [own, vec![Need::Root]].concat();
+        suite.test(format!("waits::dynamic::closed::root::{}", call.name), &needs, move || {
+            let options = ["--date", FUTURE.0, "--rate", TENFOLD.text];
+            check_program(call, Build::Dynamic, TENFOLD, &options, User::Myself, &["closed"])
+        });
+    }
+}
+
 /// The calls that this kernel and this C library have.
 pub fn calls_present(build: Build) -> BTreeSet<String> {
     let names =
@@ -158,6 +172,18 @@ pub fn needs_of(call: &Call, build: Build, present: &BTreeSet<String>, user: Use
 
 /// A call waits as long as it is asked to by the clocks of a timeline with these options.
 pub fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User) -> Outcome {
+    check_program(call, build, pace, options, user, &[])
+}
+
+/// The same of a program with more arguments.
+fn check_program(
+    call: &Call,
+    build: Build,
+    pace: Pace,
+    options: &[&str],
+    user: User,
+    more: &[&str],
+) -> Outcome {
     let asked_ms = match call.clock {
         Clock::Virtual => pace.wait_ms.max(call.least_ms),
         Clock::Cpu => CPU_WAIT_MS,
@@ -169,6 +195,7 @@ pub fn check(call: &Call, build: Build, pace: Pace, options: &[&str], user: User
     let attempt = || {
         let mut command = user.eigentime(options)?;
         command.arg(user.program(Program::Waits, build)?).args([call.name, &asked_ms.to_string()]);
+        command.args(more);
         let ended = run_stamped(&mut command, limit)?;
         ended.expect_code(0)?;
         Ok::<_, Broken>(ended)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,6 +102,12 @@ static inline void sleep_ms(long ms)
 	struct timespec left = from_ms(ms);
 	while (nanosleep(&left, &left) != 0)
 		must(errno == EINTR, "nanosleep");
+}
+
+/* From then on only root can trace the program or read its memory. */
+static inline void close_to_user(void)
+{
+	must(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, "PR_SET_DUMPABLE");
 }
 
 /* Waits until a thread sleeps: on a busy machine it may not have begun its wait in time. */

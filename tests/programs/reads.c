@@ -3,6 +3,7 @@
  *   reads            prints one snapshot for every line on standard input
  *   reads cpu MS     uses MS of CPU time, says what all CPU clocks make of it
  *   reads zone       gettimeofday()'s second argument
+ *   reads closed     the snapshots, after it has closed itself to its user
  *
  * A snapshot is a list of key=value lines in nanoseconds, ended by `done`. Keys
  * say how the clock was read: vdso_N is clock number N through the C library
@@ -181,7 +182,10 @@ int main(int argc, char **argv)
 		use_cpu(strtol(argv[2], NULL, 10));
 	else if (argc == 2 && strcmp(argv[1], "zone") == 0)
 		time_zone();
-	else
+	else if (argc == 2 && strcmp(argv[1], "closed") == 0) {
+		close_to_user();
+		snapshots();
+	} else
 		return 92;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* Waits in one given way for a given time:
  *
- *   waits NAME MS      performs the wait, prints what it saw
- *   waits --names      prints the names of all waits this kernel has
+ *   waits NAME MS          performs the wait, prints what it saw
+ *   waits NAME MS closed   the same, after it has closed itself to its user
+ *   waits --names          prints the names of all waits this kernel has
  *
  * Prints `begin`, waits, prints `end`, then key=value lines: ret, errno,
  * mono_ms and real_ms (time passed by the program's own clocks), and what the
@@ -98,10 +99,13 @@ int main(int argc, char **argv)
 		print_names();
 		return 0;
 	}
-	if (argc != 3) {
-		fprintf(stderr, "usage: waits NAME MS | waits --names\n");
+	bool closed = argc == 4 && strcmp(argv[3], "closed") == 0;
+	if (argc != 3 && !closed) {
+		fprintf(stderr, "usage: waits NAME MS [closed] | waits --names\n");
 		return 92;
 	}
+	if (closed)
+		close_to_user();
 	long ms = strtol(argv[2], NULL, 10);
 	for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
 		for (const struct wait *wait = groups[g]; wait->name; wait++)
