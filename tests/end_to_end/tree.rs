@@ -67,17 +67,14 @@ pub fn add(suite: &mut Suite) {
     }
     for (name, user) in [("root", User::Myself), ("nobody", User::Nobody)] {
         let needs = [&needs[..], &user.needs()].concat();
-        for (label, options) in [("traced", &["--traced"][..])] {
-            let test = |what: &str| format!("tree::racing_execs::{what}::{label}::{name}");
-            suite.test(test("private"), &needs, move || {
-                racing_execs(user.eigentime(&[&OPTIONS, options].concat())?, user)
-            });
-            suite.test(test("named"), &needs, move || {
-                let place = Place::of(user)?;
-                racing_execs(place.run("x", &[&OPTIONS, options].concat())?, user)?;
-                place.remove("x")
-            });
-        }
+        let test = |what: &str| format!("tree::racing_execs::traced::{what}::{name}");
+        let traced = || [&["--traced"], &OPTIONS[..]].concat();
+        suite.test(test("private"), &needs, move || racing_execs(user.eigentime(&traced())?, user));
+        suite.test(test("named"), &needs, move || {
+            let place = Place::of(user)?;
+            racing_execs(place.run("x", &traced())?, user)?;
+            place.remove("x")
+        });
     }
     suite.test("tree::shell_pipeline", &[], shell_pipeline);
 }

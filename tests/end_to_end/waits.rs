@@ -125,16 +125,13 @@ fn add_ordinary_user(suite: &mut Suite) {
 /// The same where the program has closed itself to its user, but not to root.
 fn add_closed(suite: &mut Suite) {
     let present = calls_present(Build::Dynamic);
-    for (name, user) in [("root", User::Myself)] {
-        for call in CALLS.iter().filter(|call| call.clock == Clock::Virtual) {
-            let test = format!("waits::dynamic::closed::{name}::{}", call.name);
-            let own = needs_of(call, Build::Dynamic, &present, user);
-            let needs = [own, vec![Need::Root]].concat();
-            suite.test(test, &needs, move || {
-                let options = ["--date", FUTURE.0, "--rate", TENFOLD.text];
-                check_program(call, Build::Dynamic, TENFOLD, &options, user, &["closed"])
-            });
-        }
+    for call in CALLS.iter().filter(|call| call.clock == Clock::Virtual) {
+        let own = needs_of(call, Build::Dynamic, &present, User::Myself);
+        let needs = [own, vec![Need::Root]].concat();
+        suite.test(format!("waits::dynamic::closed::root::{}", call.name), &needs, move || {
+            let options = ["--date", FUTURE.0, "--rate", TENFOLD.text];
+            check_program(call, Build::Dynamic, TENFOLD, &options, User::Myself, &["closed"])
+        });
     }
 }
 

@@ -62,7 +62,7 @@ fn none_wakes(user: User, options: &[&str]) -> Outcome {
         let threads = shown.members.iter().flat_map(|member| &member.threads);
         threads.filter(|thread| thread.until.is_some()).count() == PROCESSES * THREADS
     })?;
-    ensure!(shown.traced.is_some() == !options.is_empty(), "traced: {:?}", shown.traced);
+    ensure!(shown.traced.is_none() == options.is_empty(), "traced: {:?}", shown.traced);
 
     let end = Instant::now() + PATIENCE;
     let mut before = switches(&place);
