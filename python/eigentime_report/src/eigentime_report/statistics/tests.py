@@ -188,7 +188,7 @@ def welch_anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
     groups, k = summarize(rows), len(rows)
     if k < 2 or min(group.variance for group in groups) == 0:
         return untested(WELCH, sum(group.n for group in groups), NO_SCATTER)
-    # The effect takes them, and scipy does not tell them.
+    # Degrees of freedom, which the effect needs and scipy does not return.
     weights = [1 / group.error for group in groups]
     unevenness = sum(
         (1 - weight / sum(weights)) ** 2 / (group.n - 1)
