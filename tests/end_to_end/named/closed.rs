@@ -34,7 +34,7 @@ pub fn add(suite: &mut Suite) {
     };
     test("shown", &[ROOT, NOBODY], shown);
     test("ends_with_the_supervisor", &[ROOT, NOBODY], ends_with_the_supervisor);
-    test("clocks", &[ROOT], clocks);
+    test("clocks", &[ROOT, NOBODY], clocks);
     test("waits", &[ROOT], waits);
 }
 

@@ -37,6 +37,7 @@
 //! - `show`: reports the state of the timeline.
 //! - `ending`: lets programs end while clocks are frozen.
 //! - `signals`: signals to the supervisor itself.
+//! - `seizing`: starts to trace threads.
 //! - `yielding`: yields the processor while polling for a stop.
 //! - `notes`: messages to the user.
 
@@ -68,6 +69,7 @@ mod rearm;
 mod requests;
 mod rewrite;
 mod seccomp_stop;
+mod seizing;
 mod serving;
 mod show;
 mod signal_delivery;
@@ -250,6 +252,8 @@ struct Thread {
     has_own_filter: bool,
     /// Why it is traced although no work is pending in it, if it is.
     kept: Option<Lifelong>,
+    /// The function by which the kernel's vDSO was found in its process, before that closed its memory.
+    landmark: Option<u64>,
     /// Whether it is in a job-control stop.
     halted: bool,
     /// Whether it has just left one, which ends some calls with EINTR.

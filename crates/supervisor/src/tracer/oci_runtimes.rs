@@ -198,6 +198,7 @@ impl Supervisor {
         thread.runtime = maker.runtime;
         thread.has_own_filter = maker.has_own_filter;
         thread.kept = maker.kept;
+        thread.landmark = maker.landmark;
     }
 
     /// The standing of a thread whose creator is not known: it has the image, or lives by host time.

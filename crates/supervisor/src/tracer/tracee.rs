@@ -15,6 +15,7 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use super::plain::{Plain, bytes_of_mut};
+use super::seizing::{has_collected, seize, take_collected};
 use super::yielding::yield_if_free;
 use crate::arch::{Registers, set_breakpoints};
 use crate::control::server::was_woken;
@@ -127,7 +128,7 @@ impl Tracee {
     pub fn is_any_traced() -> bool {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
         let flags = flags | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
-        waitid(Id::All, flags) != Err(Errno::ECHILD)
+        has_collected() || waitid(Id::All, flags) != Err(Errno::ECHILD)
     }
 
     /// Like [`wait_for_any`](Self::wait_for_any), without waiting.
@@ -179,12 +180,12 @@ impl Tracee {
 
     /// Starts tracing the thread without stopping it; it ends with its tracer.
     pub fn seize(self) -> nix::Result<()> {
-        ptrace::seize(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
+        seize(self.0, OPTIONS | Options::PTRACE_O_EXITKILL)
     }
 
     /// Starts tracing the thread without stopping it; it continues without a tracer.
     pub fn seize_softly(self) -> nix::Result<()> {
-        ptrace::seize(self.0, OPTIONS)
+        seize(self.0, OPTIONS)
     }
 
     /// Makes the stopped thread end with its tracer.
@@ -571,6 +572,9 @@ fn wait_with(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
 }
 
 fn wait_once(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
+    if let Some(ended) = take_collected(pid) {
+        return Ok((ended, Stop::Ended));
+    }
     let mut status = 0;
     // SAFETY: the pointer is to an int of ours.
     let result = unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL | flags) };

@@ -30,10 +30,11 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use eigentime_timeline::{CLOCKS, Clock, Nanos, VirtualInstant};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
 use super::rearm::{Holder, Rearm};
+use super::seizing::block_news;
 use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
@@ -621,11 +622,8 @@ impl Supervisor {
 
 /// Prepares this process for timed waits for events of its children.
 pub fn prepare() {
-    // The caller may have ignored SIGCHLD, which would then never be pending. Neither call can fail.
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: no handler is involved.
-    let _ = unsafe { sigaction(Signal::SIGCHLD, &default) };
-    let _ = SigSet::from(Signal::SIGCHLD).thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    // It cannot fail.
+    let _ = block_news();
 }
 
 /// Waits for an event of a child, for at most this long.

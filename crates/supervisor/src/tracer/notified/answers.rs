@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use eigentime_calls::{Call, Kind, Nr, Watch, nr};
 use eigentime_vdso::{KernelFunctions, UNSTARTED_CLOCK, symbols};
+use nix::unistd::Pid;
 
 use super::super::nesting::asks_to_nest;
 use super::super::notes::Note;
@@ -125,6 +126,10 @@ impl Supervisor {
             slot(offset_of!(KernelFunctions, has_own_filter)),
         ];
         let Ok([function]) = thread.read_words(landmark) else {
+            if self.is_translated_unseen(thread.0, call.kind, asked.ip) {
+                self.count_stop();
+                return Redirect;
+            }
             // There is no image in an OCI runtime, nor in a program that a debugger has started.
             let is_outside = asked.runtime().is_some() && !self.is_inside(thread, asked.runtime());
             return Answered(match call.kind {
@@ -189,6 +194,23 @@ impl Supervisor {
             Kind::Watch(Watch::Untraced) | Kind::Block => {}
         }
         Answered(Answer::GoOn)
+    }
+}
+
+impl Supervisor {
+    /// Whether the image makes a call of a thread whose process has closed its memory to this user, but
+    /// had the image before.
+    fn is_translated_unseen(&self, thread: Pid, kind: Kind, ip: u64) -> bool {
+        let Some(state) = self.threads.get(&thread) else { return false };
+        let is_closed = state.kept == Some(Lifelong::Closed);
+        match (kind, state.landmark) {
+            (Kind::Wait(_) | Kind::Socket(_) | Kind::Timer(..), _) => is_closed,
+            // The image may have called the kernel's vDSO, which makes this call.
+            (Kind::Read(_), Some(function)) => {
+                is_closed && !is_in_vsyscall_page(ip) && !self.kernel.holds(function, ip)
+            }
+            _ => false,
+        }
     }
 }
 

@@ -199,6 +199,8 @@ impl Supervisor {
 
     /// Traces the process of a thread from here on.
     pub(super) fn keep(&mut self, thread: Tracee, reason: Lifelong) {
+        let landmark = self.layout.private() + self.kernel.landmark() as u64;
+        let landmark = thread.read_words(landmark).ok().map(|[function]| function);
         let process = self.process_of(thread.0).unwrap_or(thread.0);
         let mut known = HashSet::new();
         // Repeated until no new thread appears: threads that are not traced yet create others.
@@ -210,7 +212,9 @@ impl Supervisor {
             }
             for thread in new {
                 if self.hold_as(thread, true) {
-                    self.thread(thread).kept.get_or_insert(reason);
+                    let state = self.thread(thread);
+                    state.kept.get_or_insert(reason);
+                    state.landmark = landmark;
                 }
             }
         }

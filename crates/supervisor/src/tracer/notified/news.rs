@@ -8,9 +8,9 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use super::super::seizing::block_news;
 use super::super::tracee::{Stop, Tracee};
 use super::super::yielding::yield_if_free;
 use super::super::{Supervisor, signals};
@@ -225,11 +225,5 @@ fn await_first(events: &mut [PollFd], patience: Duration, longest: PollTimeout) 
 
 /// A descriptor that is readable once a thread has stopped.
 pub(super) fn news_of_stops() -> nix::Result<SignalFd> {
-    // The caller may have left it ignored; the kernel then does not send it.
-    let told = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: no handler is involved.
-    unsafe { sigaction(Signal::SIGCHLD, &told) }?;
-    let stops = SigSet::from(Signal::SIGCHLD);
-    stops.thread_block()?;
-    SignalFd::with_flags(&stops, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+    SignalFd::with_flags(&block_news()?, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
 }

@@ -46,7 +46,8 @@ impl Supervisor {
             return Ok(());
         }
         let site = registers.ip().wrapping_sub(SYSCALL_LENGTH);
-        let number = self.known_number(tracee)?;
+        // The memory of its process may be closed to this user.
+        let Ok(number) = self.known_number(tracee) else { return Ok(()) };
         let Some(stops) = self.rewrites.count(number, site) else { return Ok(()) };
         match self.rewrite(tracee, number, site, stops, registers) {
             Err(Unsound::Gone) => return Err(Errno::ESRCH),
