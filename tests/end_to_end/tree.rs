@@ -67,14 +67,18 @@ pub fn add(suite: &mut Suite) {
     }
     for (name, user) in [("root", User::Myself), ("nobody", User::Nobody)] {
         let needs = [&needs[..], &user.needs()].concat();
-        let test = |what: &str| format!("tree::racing_execs::traced::{what}::{name}");
-        let traced = || [&["--traced"], &OPTIONS[..]].concat();
-        suite.test(test("private"), &needs, move || racing_execs(user.eigentime(&traced())?, user));
-        suite.test(test("named"), &needs, move || {
-            let place = Place::of(user)?;
-            racing_execs(place.run("x", &traced())?, user)?;
-            place.remove("x")
-        });
+        for (label, tracing) in [("untraced", &[][..]), ("traced", &["--traced"])] {
+            let test = |what: &str| format!("tree::racing_execs::{label}::{what}::{name}");
+            let options = move || [tracing, &OPTIONS[..]].concat();
+            suite.test(test("private"), &needs, move || {
+                racing_execs(user.eigentime(&options())?, user)
+            });
+            suite.test(test("named"), &needs, move || {
+                let place = Place::of(user)?;
+                racing_execs(place.run("x", &options())?, user)?;
+                place.remove("x")
+            });
+        }
     }
     suite.test("tree::shell_pipeline", &[], shell_pipeline);
 }

@@ -1,10 +1,11 @@
-//! Starts to trace threads, and collects the ends of others meanwhile.
+//! Starts to trace threads, and collects the stops and ends of others meanwhile.
 //!
 //! A thread that starts a program waits until all other threads of its process are gone (`de_thread` in
 //! fs/exec.c), and nobody can start to trace any of them in the meantime (`cred_guard_mutex`, which
 //! `ptrace_attach` in kernel/ptrace.c waits for). Those that are traced already are gone only once their
 //! tracer has collected their ends. So the supervisor, which may be waiting to trace another of them,
-//! collects ends in a signal handler.
+//! collects what it is told in a signal handler. Stops are collected as well: the kernel does not leave
+//! those of traced threads aside (`wait_task_stopped` in kernel/exit.c).
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -13,9 +14,10 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
 use nix::unistd::Pid;
 
-/// The threads whose ends have been collected, and not yet reported. Only this thread touches them: the
-/// handler runs while it waits in [`seize`].
-static ENDED: [AtomicI32; 4096] = [const { AtomicI32::new(0) }; 4096];
+/// What has been collected and not yet reported: threads, each with its status. Only this thread touches
+/// them: the handler runs while it waits in [`seize`].
+static COLLECTED: [(AtomicI32, AtomicI32); 4096] =
+    [const { (AtomicI32::new(0), AtomicI32::new(0)) }; 4096];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the handler has run, and taken a signal that may report stops as well.
@@ -39,7 +41,7 @@ pub fn seize(thread: Pid, options: Options) -> nix::Result<()> {
     let seized = ptrace::seize(thread, options);
     mask.thread_set_mask()?;
     if HAS_RUN.swap(false, Ordering::Relaxed) && mask.contains(Signal::SIGCHLD) {
-        // Stops that it reported as well are still to be collected.
+        // Whoever waits for the signal is to look for what has been collected.
         nix::sys::signal::raise(Signal::SIGCHLD)?;
     }
     seized
@@ -48,39 +50,41 @@ pub fn seize(thread: Pid, options: Options) -> nix::Result<()> {
 extern "C" fn collect(_: i32) {
     let error = Errno::last_raw();
     HAS_RUN.store(true, Ordering::Relaxed);
-    for slot in &ENDED[COUNT.load(Ordering::Relaxed)..] {
-        // SAFETY: a siginfo may be all zero, and the pointer is to one of ours. Of ends only: a stop stays.
-        let ended = unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            let flags = libc::WEXITED | libc::WNOHANG | libc::__WALL;
-            match libc::waitid(libc::P_ALL, 0, &raw mut info, flags) {
-                0 => info.si_pid(),
-                _ => 0,
-            }
-        };
-        if ended == 0 {
+    for slot in &COLLECTED[COUNT.load(Ordering::Relaxed)..] {
+        let mut status = 0;
+        // SAFETY: the pointer is to an int of ours.
+        let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
+        if thread <= 0 {
             break;
         }
-        slot.store(ended, Ordering::Relaxed);
+        store(slot, (thread, status));
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
     Errno::set_raw(error);
 }
 
-/// Whether the end of any thread has been collected and not yet reported.
+fn load((thread, status): &(AtomicI32, AtomicI32)) -> (i32, i32) {
+    (thread.load(Ordering::Relaxed), status.load(Ordering::Relaxed))
+}
+
+fn store(slot: &(AtomicI32, AtomicI32), (thread, status): (i32, i32)) {
+    slot.0.store(thread, Ordering::Relaxed);
+    slot.1.store(status, Ordering::Relaxed);
+}
+
+/// Whether anything has been collected and not yet reported.
 pub fn has_collected() -> bool {
     COUNT.load(Ordering::Relaxed) > 0
 }
 
-/// Reports the end of this thread, or of any for -1, if it has been collected.
-pub fn take_collected(thread: i32) -> Option<i32> {
+/// Reports the first that has been collected of this thread, or of any for -1: the thread and its status.
+pub fn take_collected(thread: i32) -> Option<(i32, i32)> {
     let count = COUNT.load(Ordering::Relaxed);
-    let ended = &ENDED[..count];
-    let is_it = |slot: &AtomicI32| thread == -1 || slot.load(Ordering::Relaxed) == thread;
-    let found = ended.iter().position(is_it)?;
-    let taken = ended[found].load(Ordering::Relaxed);
+    let collected = &COLLECTED[..count];
+    let found = collected.iter().position(|slot| thread == -1 || load(slot).0 == thread)?;
+    let taken = load(&collected[found]);
     for at in found + 1..count {
-        ended[at - 1].store(ended[at].load(Ordering::Relaxed), Ordering::Relaxed);
+        store(&collected[at - 1], load(&collected[at]));
     }
     COUNT.store(count - 1, Ordering::Relaxed);
     Some(taken)

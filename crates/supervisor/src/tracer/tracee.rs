@@ -572,8 +572,8 @@ fn wait_with(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
 }
 
 fn wait_once(pid: i32, flags: i32) -> nix::Result<(i32, Stop)> {
-    if let Some(ended) = take_collected(pid) {
-        return Ok((ended, Stop::Ended));
+    if let Some((pid, status)) = take_collected(pid) {
+        return Ok((pid, Stop::decode(status)));
     }
     let mut status = 0;
     // SAFETY: the pointer is to an int of ours.
