@@ -421,7 +421,7 @@ pub const NOT_VIRTUALIZED: [(&str, &str); 19] = [
     ),
     ("VTIME of terminals, SO_LINGER, keyctl timeouts, /dev/rtc", "run on host time"),
     (
-        "timers, the wall clock and changes in programs that are not dumpable",
+        "timers and the wall clock of programs that are not dumpable",
         "as an ordinary user: setting the clock fails; POSIX timers are taken to run on CLOCK_MONOTONIC, absolute timer \
          descriptors on the wall clock; a change of the clocks does not reach a wait that is under way, and `recvmmsg` may \
          end by the host's time",
