@@ -357,7 +357,10 @@ def refused_timelines(program):
     nested = [EIGENTIME, "run", "--rate", "3", "--", *program]
     outer = Moving("outer", ["/bin/sh", "-c", '"$@" & wait', "sh", *nested], TIMELINE)
     outer.await_lines(3)
-    reasons = {slewed: "have caught up", outer: "another timeline runs inside one of its programs"}
+    reasons = {
+        slewed: "have caught up",
+        outer: "another timeline runs inside one of its programs",
+    }
     for moving, reason in reasons.items():
         words = ["checkpoint", *moving.subject(), "-o", "refused.checkpoint"]
         said = command(*words, status=125)
