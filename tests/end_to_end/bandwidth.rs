@@ -26,8 +26,9 @@ const NEAR: f64 = 0.1;
 /// What the truth may lie outside an interval, as the same part: the emulator shares the processors with both hosts.
 const BESIDE: f64 = 0.05;
 
-/// What the truth may lie beyond a bound: those of a search are of trains of some milliseconds, which meet more or less.
-const BEYOND: f64 = 0.2;
+/// How far the truth may lie beyond a bound, as a part of what is available and of the capacity, whichever is less: the
+/// bounds of a search are of trains of some milliseconds, which meet more or less.
+const BEYOND: (f64, f64) = (0.2, 0.1);
 
 /// How many estimates of each path. Some of them say that the host was too busy, and give a bound or nothing.
 const ESTIMATES: usize = 5;
@@ -38,6 +39,7 @@ struct Path {
     /// What the emulator is told.
     told: &'static [&'static str],
     mtu: u32,
+    capacity: f64,
     available: f64,
 }
 
@@ -47,24 +49,28 @@ const PATHS: [Path; 4] = [
         name: "300M",
         told: &["--capacity", "300M", "--delay", "1ms"],
         mtu: 1500,
+        capacity: 300e6,
         available: 300e6,
     },
     Path {
         name: "300M_cross_150M",
         told: &["--capacity", "300M", "--delay", "1ms", "--cross", "poisson:150M"],
         mtu: 1500,
+        capacity: 300e6,
         available: 150e6,
     },
     Path {
         name: "300M_cross_250M",
         told: &["--capacity", "300M", "--delay", "1ms", "--cross", "cbr:250M"],
         mtu: 1500,
+        capacity: 300e6,
         available: 50e6,
     },
     Path {
         name: "1G_cross_500M",
         told: &["--capacity", "1G", "--delay", "1ms", "--cross", "poisson:500M"],
         mtu: 1500,
+        capacity: 1e9,
         available: 500e6,
     },
 ];
@@ -127,10 +133,11 @@ fn expect(ended: &Finished, path: &Path) -> Outcome {
     let right = numbers.iter().filter(|is_right| **is_right).count();
     let said = format_args!("{right} of {} numbers are {truth} bit/s", numbers.len());
     ended.ensure(2 * right > numbers.len(), said)?;
+    let margin = (BEYOND.0 * truth).min(BEYOND.1 * path.capacity);
     for estimate in &estimates {
         let (least, most) = bounds(estimate);
         ended.ensure(
-            least < truth * (1.0 + BEYOND) && truth * (1.0 - BEYOND) < most,
+            least - margin < truth && truth < most + margin,
             format_args!("{least} to {most} bit/s is not {truth}"),
         )?;
         let seconds = estimate["cost"]["seconds"].as_f64().unwrap_or(f64::MAX);
@@ -154,7 +161,7 @@ fn down() -> Outcome {
     let _server = lab.serve(&[])?;
     let ended =
         lab.measure(&["--json", "--count", &ESTIMATES.to_string(), "--direction", "down"])?;
-    let path = Path { name: "down", told, mtu: 1500, available: 100e6 };
+    let path = Path { name: "down", told, mtu: 1500, capacity: 100e6, available: 100e6 };
     expect(&ended, &path)
 }
 
@@ -172,7 +179,7 @@ fn tbf() -> Outcome {
     let lab = Lab::new(1500)?;
     lab.shape("100933333")?;
     let _server = lab.serve(&[])?;
-    let path = Path { name: "tbf", told: &[], mtu: 1500, available: 100e6 };
+    let path = Path { name: "tbf", told: &[], mtu: 1500, capacity: 100e6, available: 100e6 };
     expect(&lab.measure(&["--json", "--count", &ESTIMATES.to_string()])?, &path)
 }
 
@@ -180,7 +187,7 @@ fn tbf() -> Outcome {
 /// or nothing is told. Where gaps are longer it will do.
 fn system_timing() -> Outcome {
     let told = ["--capacity", "50M", "--delay", "1ms", "--cross", "cbr:20M"];
-    let slow = Path { name: "50M", told: &[], mtu: 1500, available: 30e6 };
+    let slow = Path { name: "50M", told: &[], mtu: 1500, capacity: 50e6, available: 30e6 };
     let measure = |told: &[&str]| {
         let lab = Lab::new(1500)?;
         let _emulator = lab.emulate(told)?;

@@ -33,7 +33,7 @@ fn measured(told: &[&'static str]) -> Outcome {
     let _emulator = lab.emulate(&[&["--capacity", "300M", "--delay", "1ms"], told].concat())?;
     let _server = lab.serve(&[])?;
     let ended = lab.measure(&["--json", "--count", &ESTIMATES.to_string()])?;
-    let path = Path { name: "", told: &[], mtu: 1500, available: CAPACITY };
+    let path = Path { name: "", told: &[], mtu: 1500, capacity: CAPACITY, available: CAPACITY };
     expect(&ended, &path)
 }
 

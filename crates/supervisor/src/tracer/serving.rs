@@ -12,8 +12,9 @@ use nix::unistd::Pid;
 
 use eigentime_vdso::symbols;
 
+use super::seizing::block_news;
 use super::tracee::{Stop, Tracee};
-use super::{Standing, Supervisor, idle, jobs, signals};
+use super::{Standing, Supervisor, jobs, signals};
 use crate::control::Answer;
 use crate::control::server::Control;
 use crate::proc::{self, Pidfd};
@@ -29,7 +30,8 @@ impl Supervisor {
     /// removed.
     pub fn serve(&mut self) {
         if self.notified.is_none() {
-            idle::prepare();
+            // It cannot fail.
+            let _ = block_news();
         }
         if let Some(journal) = &self.journal {
             signals::end_by(journal.as_fd());

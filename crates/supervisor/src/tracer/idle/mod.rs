@@ -34,7 +34,6 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
 use super::rearm::{Holder, Rearm};
-use super::seizing::block_news;
 use super::timekeeper::{Changed, Number};
 use super::tracee::{Stop, Tracee};
 use super::wait_restart::Recheck;
@@ -618,12 +617,6 @@ impl Supervisor {
             idle.begin(now);
         }
     }
-}
-
-/// Prepares this process for timed waits for events of its children.
-pub fn prepare() {
-    // It cannot fail.
-    let _ = block_news();
 }
 
 /// Waits for an event of a child, for at most this long.

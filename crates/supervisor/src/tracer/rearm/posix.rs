@@ -35,7 +35,7 @@ impl Supervisor {
         self.note_setting(key);
         let absolute = registers.arg(1) as u32 & TIMER_ABSTIME != 0;
         let is_of_wall = absolute && clock.clock().is_some_and(Clock::is_wall);
-        if self.timers.is_of_wall(key, is_of_wall) {
+        if self.timers.note_of_wall(key, is_of_wall) {
             // Before the timer is set.
             self.write_state();
         }
@@ -94,7 +94,7 @@ impl Supervisor {
             idle.timer_is_set(key.process);
         }
         if self.awaits(key.process) {
-            self.timers.is_set_since(key);
+            self.timers.note_set_since(key);
         }
     }
 

@@ -162,7 +162,7 @@ impl Timers {
 
     /// Notes whether a POSIX timer is armed for an instant of a wall clock; returns whether that is
     /// new.
-    pub fn is_of_wall(&mut self, key: TimerKey, is_of_wall: bool) -> bool {
+    pub fn note_of_wall(&mut self, key: TimerKey, is_of_wall: bool) -> bool {
         if is_of_wall == self.wall.contains(key) {
             return false;
         }
@@ -220,7 +220,7 @@ impl Timers {
     }
 
     /// Notes that a timer was set after the change for which its process is awaited.
-    pub fn is_set_since(&mut self, key: TimerKey) {
+    pub fn note_set_since(&mut self, key: TimerKey) {
         self.set_since.insert(key);
     }
 
@@ -247,7 +247,7 @@ impl Timers {
     pub fn forget_posix(&mut self, process: Pid) {
         self.posix.remove(&process);
         self.wall.keys.retain(|key| key.process != process);
-        self.settings.retain(|key, _| key.process != process || key.timer == INTERVAL);
+        self.retain_settings(process, |_| false);
     }
 }
 
