@@ -44,6 +44,14 @@ pub mod nr {
     }
 }
 
+/// The argument of a call that a row names by its index.
+#[inline(always)]
+#[must_use]
+pub fn argument(args: &[u64; 6], index: u8) -> u64 {
+    // Unlike indexing, this has no branch that panics, which the image could not have.
+    args.get(usize::from(index)).copied().unwrap_or(0)
+}
+
 /// How a call involves time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -42,9 +42,9 @@ const fn partial(row: Row) -> Row {
     Row { call: Call { partial: Partial::Yes, ..row.call }, ..row }
 }
 
-/// Like [`partial`], if MSG_WAITALL is set in this argument.
-const fn partial_if_all(row: Row, arg: u8) -> Row {
-    Row { call: Call { partial: Partial::Flag { arg, bits: MSG_WAITALL }, ..row.call }, ..row }
+/// Like [`partial`], if one of `bits` is set in an argument.
+const fn partial_if(row: Row, arg: u8, bits: u32) -> Row {
+    Row { call: Call { partial: Partial::Flag { arg, bits }, ..row.call }, ..row }
 }
 
 /// A wait that the kernel continues with `restart_syscall`.
@@ -262,18 +262,23 @@ pub const ROWS: &[Row] = &[
         "__futex_wait, kernel/futex/waitwake.c",
     ),
     noted(
-        waits(
-            arch::IO_URING_ENTER,
-            Wait {
-                form: Form::RingArgument,
-                base: Base::Flag { arg: 3, bits: RING_ABS_TIMER },
-                via: Via::RingRelative,
-                timed_out: TimedOut::Error(ETIME),
-                takes_any_time: true,
-                ..relative(4, Restart::Never)
-            },
-            WokenBy::Unknown,
-            "io_run_task_work_sig, io_uring/io_uring.c",
+        // With requests to submit, in argument 1.
+        partial_if(
+            waits(
+                arch::IO_URING_ENTER,
+                Wait {
+                    form: Form::RingArgument,
+                    base: Base::Flag { arg: 3, bits: RING_ABS_TIMER },
+                    via: Via::RingRelative,
+                    timed_out: TimedOut::Error(ETIME),
+                    takes_any_time: true,
+                    ..relative(4, Restart::Never)
+                },
+                WokenBy::Unknown,
+                "io_run_task_work_sig, io_uring/io_uring.c",
+            ),
+            1,
+            u32::MAX,
         ),
         "with IORING_ENTER_EXT_ARG, not with IORING_ENTER_EXT_ARG_REG",
     ),
@@ -389,9 +394,9 @@ pub const ROWS: &[Row] = &[
     blocks(arch::CONNECT, WokenBy::Listener),
     blocks(arch::ACCEPT, WokenBy::Descriptor(0)),
     partial(blocks(arch::SENDTO, WokenBy::Descriptor(0))),
-    partial_if_all(blocks(arch::RECVFROM, WokenBy::Descriptor(0)), 3),
+    partial_if(blocks(arch::RECVFROM, WokenBy::Descriptor(0)), 3, MSG_WAITALL),
     partial(blocks(arch::SENDMSG, WokenBy::Descriptor(0))),
-    partial_if_all(blocks(arch::RECVMSG, WokenBy::Descriptor(0)), 2),
+    partial_if(blocks(arch::RECVMSG, WokenBy::Descriptor(0)), 2, MSG_WAITALL),
     blocks(arch::VFORK, WokenBy::NewChild),
     blocks(arch::WAIT4, WokenBy::Child),
     blocks(arch::RT_SIGSUSPEND, WokenBy::Signal),

@@ -1,6 +1,8 @@
 //! Calls that wait: where the time is, how a wait ends, and what happens to it on a signal.
 
-use crate::{Nr, nr};
+use eigentime_timeline::{Clock, ClockId};
+
+use crate::{Nr, argument, nr};
 
 /// The form of a time in memory or in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,17 @@ pub enum Form {
     /// A pointer to a `struct io_uring_getevents_arg`, which points to a `timespec`, if the flags
     /// in argument 3 say so.
     RingArgument,
+}
+
+/// Where the arguments of a wait have its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// In the register itself: milliseconds, at least one.
+    Millis(u32),
+    /// At this address.
+    At(u64),
+    /// Where the third word at this address points, if it points anywhere.
+    Through(u64),
 }
 
 /// The origin of a time.
@@ -169,6 +182,51 @@ impl Wait {
         if self.takes_any_time { [0, 0] } else { [0, -1] }
     }
 
+    /// Where these arguments have its time; `None` if it has no limit, or is over at once.
+    #[inline(always)]
+    #[must_use]
+    pub fn time(&self, args: &[u64; 6]) -> Option<Time> {
+        let time = argument(args, self.arg);
+        match self.form {
+            Form::Millis => match time as i32 {
+                ..=0 => None,
+                millis => Some(Time::Millis(millis as u32)),
+            },
+            _ if time == 0 => None,
+            Form::Timespec | Form::Timeval => Some(Time::At(time)),
+            Form::RingArgument => {
+                (argument(args, 3) as u32 & RING_EXT_ARG != 0).then_some(Time::Through(time))
+            }
+        }
+    }
+
+    /// Whether its time is relative, given these arguments, and its clock: relative times are all
+    /// kept on the monotonic clock, as the kernel does. `None` if there is no such clock, or the
+    /// futex operation takes no timeout.
+    #[inline(always)]
+    #[must_use]
+    pub fn origin(&self, args: &[u64; 6]) -> Option<(bool, Clock)> {
+        let futex = if self.base == Base::Futex { FutexOp::of(args) } else { None };
+        let relative = match self.base {
+            Base::Relative => true,
+            Base::Absolute => false,
+            Base::Flag { arg, bits } => argument(args, arg) as u32 & bits == 0,
+            Base::Futex => !futex?.absolute,
+        };
+        let clock = match self.on {
+            On::Monotonic => Clock::Monotonic,
+            On::Realtime => Clock::Wall,
+            On::Arg(id) => ClockId(argument(args, id) as i32).clock()?,
+            On::Futex => match futex?.clock {
+                FutexClock::Monotonic => Clock::Monotonic,
+                FutexClock::Realtime => Clock::Wall,
+                FutexClock::Flag if args[1] as u32 & FUTEX_CLOCK_REALTIME != 0 => Clock::Wall,
+                FutexClock::Flag => Clock::Monotonic,
+            },
+        };
+        Some((relative, if relative { Clock::Monotonic } else { clock }))
+    }
+
     /// What happens to it on a signal, given these arguments.
     #[must_use]
     pub fn restart(&self, args: &[u64; 6]) -> Restart {
@@ -179,11 +237,13 @@ impl Wait {
     }
 
     /// What happens to it on a signal that arrives before it begins. A wait with its own signal
-    /// mask must still begin, since the earlier signal may be in that mask.
+    /// mask must still begin, since the earlier signal may be in that mask; so must one that
+    /// submits requests first.
     #[must_use]
     pub fn restart_early(&self, args: &[u64; 6]) -> Restart {
         match self.mask {
-            Some(mask) if args[usize::from(mask)] != 0 => Restart::Always,
+            _ if self.form == Form::RingArgument => Restart::Always,
+            Some(mask) if argument(args, mask) != 0 => Restart::Always,
             _ => self.restart(args),
         }
     }

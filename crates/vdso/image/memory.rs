@@ -60,8 +60,8 @@ pub fn store<const WORDS: usize>(to: u64, words: [u64; WORDS]) -> Result<(), Fau
     copy(to, words.as_ptr() as u64, WORDS)
 }
 
-/// If no tracer would see a fault, has the kernel touch the first and the last of at most a page of
-/// words, as `rt_sigprocmask` does with masks in these arguments.
+/// If no tracer would see a fault, has the kernel touch each page of at most a page of words, as
+/// `rt_sigprocmask` does with masks in these arguments.
 #[inline(always)]
 fn check(at: u64, words: usize, masks: impl Fn(u64) -> [u64; 3]) -> Result<(), Fault> {
     // The program's own filter may forbid the call.
@@ -83,11 +83,12 @@ fn check_touched(first: u64, last: u64, masks: impl Fn(u64) -> [u64; 3]) -> Resu
     if first == 0 {
         return Err(Fault);
     }
-    for word in [first, last] {
+    let is_bad = |word| {
         let [how, set, old] = masks(word);
-        if syscall(RT_SIGPROCMASK, &[how, set, old, 8, 0, 0]) == -EFAULT {
-            return Err(Fault);
-        }
+        syscall(RT_SIGPROCMASK, &[how, set, old, 8, 0, 0]) == -EFAULT
+    };
+    match is_bad(first) || page(first) != page(end) && is_bad(last) {
+        true => Err(Fault),
+        false => Ok(()),
     }
-    Ok(())
 }

@@ -1,13 +1,13 @@
 //! Timers: settings are converted to host time, and reports are converted back.
 
 use eigentime_calls::nr::{ALARM, FUTEX, SETITIMER};
-use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp};
+use eigentime_calls::{ITIMER_REAL, Nr, Timer, TimerOp, argument};
 use eigentime_timeline::page::{Kind, Latch, View};
 use eigentime_timeline::{
     Clock, ClockId, HostInstant, Nanos, PARKED, Pending, Timespec, VirtualInstant, passed,
 };
 
-use crate::arch::{Args, arg, set_arg, syscall};
+use crate::arch::{Args, set_arg, syscall};
 use crate::clocks::{host_now, kernel, page, with_map};
 use crate::layout::NO_HINT;
 use crate::memory::{load, store};
@@ -91,7 +91,7 @@ fn set(
     hint: i64,
 ) -> i64 {
     let format = Format::of(timer);
-    let words = match (timer, arg(args, new)) {
+    let words = match (timer, argument(args, new)) {
         // `setitimer` takes a null pointer for zeros.
         (Timer::Interval, 0) => [0; 4],
         (_, at) => match load::<4>(at) {
@@ -126,7 +126,7 @@ fn set(
         let words = format.write(host);
         let mut host_args = *args;
         set_arg(&mut host_args, new, words.as_ptr() as u64);
-        if arg(args, old) != 0 {
+        if argument(args, old) != 0 {
             let old_setting = if again { 0 } else { before.as_mut_ptr() as u64 };
             set_arg(&mut host_args, old, old_setting);
         }
@@ -137,8 +137,8 @@ fn set(
             again = true;
             continue;
         }
-        if result == 0 && arg(args, old) != 0 {
-            return give_back(format, arg(args, old), before, hint, now);
+        if result == 0 && argument(args, old) != 0 {
+            return give_back(format, argument(args, old), before, hint, now);
         }
         return result;
     }
@@ -178,7 +178,7 @@ fn get(nr: Nr, timer: Timer, args: &Args, to: u8, hint: i64) -> i64 {
     // Read first, so that no more time is reported than the timer was set to.
     let now = host_now(line(hint));
     match syscall(nr, &host_args) {
-        0 => give_back(Format::of(timer), arg(args, to), words, hint, now),
+        0 => give_back(Format::of(timer), argument(args, to), words, hint, now),
         error => error,
     }
 }

@@ -3,12 +3,11 @@
 
 use eigentime_calls::nr::{EPOLL_PWAIT, EPOLL_PWAIT2, POLL, PPOLL, PSELECT6};
 use eigentime_calls::{
-    Base, Call, FUTEX_CLOCK_REALTIME, Form, FutexClock, FutexOp, Left, Nr, On, RING_ABS_TIMER,
-    RING_EXT_ARG, RING_EXT_ARG_REG, Via, Wait, WokenBy,
+    Call, Form, Left, Nr, RING_ABS_TIMER, RING_EXT_ARG_REG, Time, Via, Wait, WokenBy, argument,
 };
-use eigentime_timeline::{Clock, ClockId, HostInstant, Nanos, Timespec, VirtualInstant};
+use eigentime_timeline::{Clock, HostInstant, Nanos, Timespec, VirtualInstant};
 
-use crate::arch::{Args, arg, set_arg, waiting_syscall};
+use crate::arch::{Args, set_arg, waiting_syscall};
 use crate::clocks::{host_monotonic, host_now, kernel, page, with_map};
 use crate::layout::{Frame, NEVER_SECONDS, WAITING, Waiting};
 use crate::memory::{load, store};
@@ -183,11 +182,11 @@ fn translate_with(
 #[inline(never)]
 pub fn interrupted(wait: &Wait, args: &Args) -> i64 {
     let Left::Interrupted(left) = wait.left else { return -EINTR };
-    let to = arg(args, left);
-    if to == 0 || !base_and_clock(wait, args).is_some_and(|(relative, _)| relative) {
+    let to = argument(args, left);
+    if to == 0 || !wait.origin(args).is_some_and(|(relative, _)| relative) {
         return -EINTR;
     }
-    match load::<2>(arg(args, wait.arg)).and_then(|asked| store(to, asked)) {
+    match load::<2>(argument(args, wait.arg)).and_then(|asked| store(to, asked)) {
         Ok(()) => -EINTR,
         Err(_) => -EFAULT,
     }
@@ -206,35 +205,24 @@ fn read_again<T: Copy>(value: &T) -> T {
 fn deadline(wait: &Wait, args: &Args) -> Option<(Deadline, Option<HostInstant>)> {
     // Checked before anything is read: a call without a timeout may have any value in that
     // argument.
-    let (relative, clock) = base_and_clock(wait, args)?;
+    let (relative, clock) = wait.origin(args)?;
     if !page().moves(clock.id()) && !wait.always {
         return None;
     }
-    let argument = arg(args, wait.arg);
-    let asked = match wait.form {
-        Form::Millis => match argument as i32 {
-            ..=0 => return None,
-            millis => Nanos::from_millis(i64::from(millis)),
-        },
-        Form::Timespec | Form::Timeval | Form::RingArgument if argument == 0 => return None,
-        Form::Timespec => time_at(wait, load::<2>(argument).ok()?)?,
-        Form::RingArgument => {
-            let flags = args[3] as u32;
-            if flags & RING_EXT_ARG == 0 || flags & RING_EXT_ARG_REG != 0 {
-                return None;
-            }
-            let [_, _, pointer] = load::<3>(argument).ok()?;
-            if pointer == 0 {
-                return None;
-            }
-            time_at(wait, load::<2>(pointer).ok()?)?
-        }
-        Form::Timeval => {
+    let asked = match wait.time(args)? {
+        Time::Millis(millis) => Nanos::from_millis(i64::from(millis)),
+        Time::At(at) if wait.form == Form::Timeval => {
             // Like the kernel: microseconds beyond a second are carried over.
-            let [sec, usec] = load::<2>(argument).ok()?.map(|word| word as i64);
+            let [sec, usec] = load::<2>(at).ok()?.map(|word| word as i64);
             let sec = sec.wrapping_add(usec / 1_000_000);
             time_at(wait, [sec as u64, (usec % 1_000_000 * 1_000) as u64])?
         }
+        Time::At(at) => time_at(wait, load::<2>(at).ok()?)?,
+        Time::Through(_) if args[3] as u32 & RING_EXT_ARG_REG != 0 => return None,
+        Time::Through(structure) => match load::<3>(structure).ok()? {
+            [_, _, 0] => return None,
+            [_, _, at] => time_at(wait, load::<2>(at).ok()?)?,
+        },
     };
     if !relative {
         let relative = wait.via == Via::RingRelative;
@@ -257,30 +245,6 @@ fn time_at(wait: &Wait, [sec, nsec]: [u64; 2]) -> Option<Nanos> {
     is_accepted.then_some(total)
 }
 
-/// Returns whether the time is relative, and its clock. Relative times are all kept on the
-/// monotonic clock, as the kernel does.
-fn base_and_clock(wait: &Wait, args: &Args) -> Option<(bool, Clock)> {
-    let futex = if wait.base == Base::Futex { FutexOp::of(args) } else { None };
-    let relative = match wait.base {
-        Base::Relative => true,
-        Base::Absolute => false,
-        Base::Flag { arg: flags, bits } => arg(args, flags) as u32 & bits == 0,
-        Base::Futex => !futex?.absolute,
-    };
-    let clock = match wait.on {
-        On::Monotonic => Clock::Monotonic,
-        On::Realtime => Clock::Wall,
-        On::Arg(id) => ClockId(arg(args, id) as i32).clock()?,
-        On::Futex => match futex?.clock {
-            FutexClock::Monotonic => Clock::Monotonic,
-            FutexClock::Realtime => Clock::Wall,
-            FutexClock::Flag if args[1] as u32 & FUTEX_CLOCK_REALTIME != 0 => Clock::Wall,
-            FutexClock::Flag => Clock::Monotonic,
-        },
-    };
-    Some((relative, if relative { Clock::Monotonic } else { clock }))
-}
-
 /// Makes the call with the host time of `waiting` in place of the program's.
 #[inline(never)]
 fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
@@ -294,7 +258,7 @@ fn make(nr: Nr, wait: &Wait, args: &Args, waiting: &mut Waiting) -> i64 {
     let mut args = *args;
     set_arg(&mut args, wait.arg, time);
     if let Left::Interrupted(left) = wait.left {
-        if arg(&args, left) != 0 {
+        if argument(&args, left) != 0 {
             set_arg(&mut args, left, time);
         }
     }
@@ -394,9 +358,9 @@ fn give_back(
         Left::WithResult if result <= 0 => return result,
         // When the kernel refuses the call, it has not written the remaining time.
         Left::InPlace if is_refused => return result,
-        Left::InPlace | Left::WithResult => arg(args, wait.arg),
+        Left::InPlace | Left::WithResult => argument(args, wait.arg),
         // A job control stop interrupts it too, but the kernel then resumes it.
-        Left::Interrupted(left) if deadline.relative && was_interrupted => arg(args, left),
+        Left::Interrupted(left) if deadline.relative && was_interrupted => argument(args, left),
         Left::Interrupted(_) => return result,
     };
     if to == 0 {

@@ -248,3 +248,25 @@ fn its_program_is_known_again() {
         assert!(!is_of_timeline(&program[8..], exempt));
     }
 }
+
+/// The filter reports exactly the waits whose time the table finds, whatever their arguments.
+#[test]
+fn agrees_with_the_table_on_waits() {
+    let times = [0, 1, POINTER, POINTER << 32, 0x8000_0000, 0xffff_ffff, u64::MAX];
+    // Clocks, and the flags and operations of all calls.
+    let others = (0..16).flat_map(|low| [0, 8, 32, 128, 256, 384].map(|flag| low | flag));
+    for (row, other) in ROWS.iter().flat_map(|row| others.clone().map(move |other| (row, other))) {
+        let Kind::Wait(wait) = row.call.kind else { continue };
+        for time in times {
+            let mut args = [other; 6];
+            args[usize::from(wait.arg)] = time;
+            let is_timed = wait.time(&args).is_some();
+            let clock = wait.origin(&args).map(|(_, clock)| clock);
+            for scope in [Scope::All, Scope::Wall] {
+                let is_moved = clock.is_some_and(|it| scope == Scope::All || it.is_wall());
+                let expected = is_timed && (is_moved || wait.always);
+                assert_eq!(stops(scope, row.call.nr.0, args), expected, "{} {args:x?}", row.name);
+            }
+        }
+    }
+}

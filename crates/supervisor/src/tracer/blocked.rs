@@ -3,8 +3,8 @@
 use std::array;
 use std::io;
 
-use eigentime_calls::{Call, Form, FutexOp, Kind, Nr, On, RING_EXT_ARG};
-use eigentime_timeline::{CLOCKS, ClockId};
+use eigentime_calls::{Call, Kind, Nr};
+use eigentime_timeline::CLOCKS;
 use eigentime_vdso::{WAITING, Waiting};
 use nix::unistd::Pid;
 use syscalls::Sysno;
@@ -54,21 +54,10 @@ impl Blocked {
     /// made through the image are made at `exempt`.
     pub fn is_asked_about(&self, exempt: u64) -> bool {
         let Some(call) = Call::find(self.nr).filter(|_| self.ip != exempt) else { return false };
-        let arg = |arg: u8| self.args[usize::from(arg)];
         match call.kind {
             Kind::Block | Kind::Watch(_) => false,
             Kind::Wait(wait) => {
-                let has_time = match wait.form {
-                    Form::Millis => arg(wait.arg) as i32 > 0,
-                    Form::Timespec | Form::Timeval => arg(wait.arg) != 0,
-                    Form::RingArgument => arg(3) as u32 & RING_EXT_ARG != 0,
-                };
-                let is_moved = match wait.on {
-                    On::Arg(clock) => ClockId(arg(clock) as i32).clock().is_some(),
-                    On::Futex => FutexOp::of(&self.args).is_some(),
-                    On::Monotonic | On::Realtime => true,
-                };
-                has_time && is_moved
+                wait.time(&self.args).is_some() && wait.origin(&self.args).is_some()
             }
             Kind::Read(_) | Kind::Set(_) | Kind::Socket(_) | Kind::Timer(..) => true,
         }

@@ -7,7 +7,7 @@
 
 use std::mem::offset_of;
 
-use eigentime_calls::{Form, Kind, Wait};
+use eigentime_calls::{Kind, Time, Wait};
 use eigentime_vdso::KernelFunctions;
 
 use super::notes::Note;
@@ -27,7 +27,7 @@ impl Supervisor {
         if !timekeeper.begins_frozen() || !timekeeper.motion().is_frozen() {
             return;
         }
-        if has_time(tracee, registers, wait) {
+        if waits_for_time(tracee, registers, &wait) {
             self.note(tracee, Note::Frozen);
         }
     }
@@ -51,14 +51,12 @@ impl Supervisor {
     }
 }
 
-/// Whether a wait depends on time, according to its arguments.
-pub fn has_time(tracee: Tracee, registers: &Registers, wait: Wait) -> bool {
-    let arg = registers.arg(wait.arg.into());
-    match wait.form {
-        Form::Millis => arg as i32 != 0,
-        Form::Timespec | Form::Timeval => {
-            tracee.read_words::<2>(arg).is_ok_and(|time| time != [0; 2])
-        }
-        Form::RingArgument => false,
+/// Whether a call waits for a time that is still to come, as far as its arguments tell.
+pub fn waits_for_time(tracee: Tracee, registers: &Registers, wait: &Wait) -> bool {
+    match wait.time(&registers.args()) {
+        None => false,
+        Some(Time::Millis(_)) => true,
+        Some(Time::At(at)) => tracee.read_words::<2>(at).is_ok_and(|time| time != [0; 2]),
+        Some(Time::Through(at)) => tracee.read_words::<3>(at).is_ok_and(|[_, _, time]| time != 0),
     }
 }

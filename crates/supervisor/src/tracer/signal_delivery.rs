@@ -10,7 +10,7 @@ use eigentime_vdso::{Frame, symbols};
 
 use super::Supervisor;
 use super::blocked::Blocked;
-use super::ending::has_time;
+use super::ending::waits_for_time;
 use super::kernel_vdso;
 use super::tracee::Tracee;
 use super::wait_restart::is_caught;
@@ -109,7 +109,7 @@ impl Supervisor {
         let call = registers.redirected(|symbol| self.layout.symbol(symbol));
         let wait = call.and_then(Call::find).and_then(Call::wait);
         let is_ended = |wait: &&Wait| {
-            has_time(tracee, registers, **wait)
+            waits_for_time(tracee, registers, wait)
                 && wait.restart_early(&registers.args()) != Restart::Always
         };
         wait.filter(is_ended).is_some() && is_caught(tracee, signal)

@@ -6,11 +6,12 @@
 //! that ends the call at once, and then the image computes the time again. If a signal handler runs
 //! before that, the kernel itself decides whether the call ends.
 
-use eigentime_calls::{Call, Form, Nr, RING_EXT_ARG, TimedOut};
+use eigentime_calls::{Call, Form, Nr, TimedOut};
 use eigentime_vdso::Waiting;
 use nix::unistd::Pid;
 
 use super::blocked::Blocked;
+use super::ending::waits_for_time;
 use super::plain::bytes_of;
 use super::tracee::Tracee;
 use super::{Supervisor, Thread};
@@ -136,7 +137,14 @@ impl Supervisor {
         if self.thread(tracee).continued || !interrupted || !is_ignored(tracee, signal) {
             return Ok(());
         }
-        if !self.order_recheck(tracee, registers)? && !has_timeout(tracee, &registers) {
+        if self.order_recheck(tracee, registers)? {
+            return Ok(());
+        }
+        // The timeout of a call that was not translated would start again, unless it does not end
+        // what the call waits for.
+        let wait = Call::find(registers.nr()).and_then(Call::wait);
+        let wait = wait.filter(|wait| wait.timed_out != TimedOut::Untold);
+        if !wait.is_some_and(|wait| waits_for_time(tracee, &registers, wait)) {
             registers.make_again();
             tracee.set_registers(registers)?;
         }
@@ -164,23 +172,6 @@ impl Supervisor {
     pub(super) fn is_in_image(&self, registers: &Registers) -> bool {
         let layout = self.layout;
         (layout.image()..layout.image_end()).contains(&registers.ip())
-    }
-}
-
-/// Whether the call, which was not translated, has a timeout, which would start again.
-fn has_timeout(tracee: Tracee, registers: &Registers) -> bool {
-    let Some(wait) = Call::find(registers.nr()).and_then(Call::wait) else { return false };
-    if wait.timed_out == TimedOut::Untold {
-        // Its timeout does not end what it waits for.
-        return false;
-    }
-    let time = registers.arg(wait.arg.into());
-    match wait.form {
-        Form::Millis => time as i32 >= 0,
-        Form::Timespec | Form::Timeval => time != 0,
-        // Without IORING_ENTER_EXT_ARG it is not a time.
-        Form::RingArgument if registers.arg(3) as u32 & RING_EXT_ARG == 0 => false,
-        Form::RingArgument => tracee.read_words::<3>(time).is_ok_and(|[_, _, time]| time != 0),
     }
 }
 

@@ -14,13 +14,6 @@ use crate::layout::Waiting;
 /// The six arguments of a system call, in order.
 pub type Args = [u64; 6];
 
-/// An argument by its index in the table of calls.
-#[inline(always)]
-pub fn arg(args: &Args, index: u8) -> u64 {
-    // Avoids the panic branch of indexing.
-    args.get(index as usize).copied().unwrap_or(0)
-}
-
 /// Replaces an argument.
 #[inline(always)]
 pub fn set_arg(args: &mut Args, index: u8, value: u64) {

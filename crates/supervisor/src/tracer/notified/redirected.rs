@@ -4,7 +4,7 @@ use eigentime_calls::{Call, Kind, Wait, Watch};
 use eigentime_vdso::{NO_HINT, symbols};
 
 use super::super::Supervisor;
-use super::super::ending::has_time;
+use super::super::ending::waits_for_time;
 use super::super::tracee::Tracee;
 use super::answers::{is_exec, is_unstarted};
 use super::listener::Asked;
@@ -44,7 +44,7 @@ impl Supervisor {
         if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
             return self.end_strict(tracee);
         }
-        let wait = call.wait().filter(|wait| has_time(tracee, &registers, **wait));
+        let wait = call.wait().filter(|wait| waits_for_time(tracee, &registers, wait));
         if wait.is_none() && tracee.has_signal()? {
             // The signal is about to be delivered, and comes first.
             if let Some(notified) = &mut self.notified {
@@ -74,7 +74,7 @@ impl Supervisor {
     pub(in super::super) fn begin_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
         let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
         let wait = Call::find(asked.nr).and_then(Call::wait);
-        match wait.filter(|wait| has_time(tracee, &registers, **wait)) {
+        match wait.filter(|wait| waits_for_time(tracee, &registers, wait)) {
             Some(wait) => self.redirect_wait(&mut registers, wait),
             None => registers.undo_call(),
         }
