@@ -1,26 +1,28 @@
 //! `eigentime ctl`.
 //!
 //! - `hold`: a timeline that ends with its creator.
+//! - `method`: actions as requests to the supervisor.
 //! - `text`: timelines as text.
 
 mod hold;
+mod method;
 mod text;
 
 use std::io::{self, ErrorKind, Write};
 
 use eigentime_supervisor::control::client::{self, Connection, Failure, Told};
-use eigentime_supervisor::control::protocol::{
-    self, At, Blocked, Date, Event, Factor, Happened, Method, Settings, Span,
-};
+use eigentime_supervisor::control::protocol::{self, At, Event, Happened, Method, Span};
 use eigentime_supervisor::control::{Shown, Timeline};
 use eigentime_supervisor::registry::{Name, Registry};
 use eigentime_supervisor::{Plan, Saved};
-use eigentime_timeline::text::{format_date, parse_offset};
-use eigentime_timeline::{HostInstant, Nanos, VirtualInstant};
+use eigentime_timeline::VirtualInstant;
+use eigentime_timeline::text::format_date;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::args::{Action, CreateOptions, CtlOptions, SkipOptions, SnapshotOptions, WaitOptions};
+use crate::args::{Action, CreateOptions, CtlOptions, SnapshotOptions};
 use crate::checkpoint;
+use method::{at_of, leap, method_of};
 use text::{line, line_with_members, of_event, whole};
 
 /// The exit status of a request that failed.
@@ -97,44 +99,12 @@ fn print(text: &str) -> Result<(), String> {
     }
 }
 
+/// Carries out an action, and returns what it prints.
 fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, String> {
     let (name, method) = match action {
         Action::List => return list(registries, json),
-        Action::Create(options) => (options.name.clone(), Method::Show {}),
-        Action::Show { name } | Action::Adopt { name } => (name.clone(), Method::Show {}),
-        Action::Save { name } => (name.clone(), Method::Save {}),
-        Action::Rm { name, force } => (name.clone(), Method::Remove { force: *force }),
-        Action::Freeze { name, wall, at: instant } => {
-            (name.clone(), Method::Freeze { wall: *wall, at: at(*instant) })
-        }
-        Action::Thaw { name, rate, at: instant } => {
-            (name.clone(), Method::Thaw { rate: rate.map(Factor), at: at(*instant) })
-        }
-        Action::Set { name, rate, date, offset, at: instant, joinable, settable_by } => {
-            let settings = Settings {
-                rate: rate.map(Factor),
-                date: date.map(Date),
-                offset: offset.map(Span),
-                at: at(*instant),
-                joinable: *joinable,
-                settable_by: *settable_by,
-                ..Settings::default()
-            };
-            (name.clone(), Method::Set(settings))
-        }
-        Action::Leap { first, second, at: instant } => {
-            let (name, span) = leap(first, second.as_deref())?;
-            (name, Method::Leap { span: Span(span), at: at(*instant) })
-        }
-        Action::Skip(options) => (options.name.clone(), Method::Skip(skip(options))),
-        Action::Wait(options) => (options.name.clone(), Method::Wait(wait(options))),
-        Action::Snapshot(SnapshotOptions { name, output, criu }) => {
-            let name = name.clone().map_or_else(|| Ok(only_one(registries)?.1), Ok::<_, String>)?;
-            let dumped = checkpoint::snapshot(name, output, criu);
-            let dumped = dumped.map_err(|error| error.to_string())?;
-            return Ok(if json { to_json(&dumped) } else { checkpoint::in_words(&dumped) });
-        }
-        Action::Watch { name } => (name.clone(), Method::Watch {}),
+        Action::Snapshot(options) => return snapshot(registries, options, json),
+        action => method_of(action)?,
     };
     let (registry, name) = match name {
         Some(name) => {
@@ -142,84 +112,99 @@ fn act(registries: &[Registry], action: &Action, json: bool) -> Result<String, S
         }
         None => only_one(registries)?,
     };
-    let failed = |failure| match failure {
-        Failure::Refused(reason) => format!("timeline '{name}': {reason}"),
-        other => other.to_string(),
-    };
-    let shows_line = matches!(action, Action::Adopt { .. } | Action::Create(_));
     if matches!(action, Action::Adopt { .. }) {
         eigentime_supervisor::adopt(registry, &name).map_err(|error| error.to_string())?;
     }
-    match method {
-        Method::Show {} => {
-            let shown: Shown = client::call(registry, &name, method).map_err(failed)?;
-            Ok(match (shows_line, json) {
-                (true, true) => to_json(&shown.timeline),
-                (true, false) => format!("{}\n", line(&shown.timeline)),
-                (false, true) => to_json(&shown),
-                (false, false) => whole(&shown),
-            })
+    let asked = match (action, method) {
+        (Action::Skip(options), Method::Skip(leaps)) => {
+            let timeout = options.timeout.map(Span);
+            skip(registry, &name, leaps, timeout).map(|it| shown(&it, json, in_a_line))
         }
-        Method::Save {} => client::call(registry, &name, method)
-            .map_err(failed)
-            .map(|saved: Saved| format!("{saved}\n")),
-        Method::Remove { .. } => {
-            match client::call::<serde_json::Value>(registry, &name, method) {
-                Ok(removed) if json => Ok(to_json(&removed)),
-                // Another process has just removed it.
-                Ok(_) | Err(Failure::Gone(_)) => Ok(String::new()),
-                Err(failure) => Err(failed(failure)),
-            }
+        (_, Method::Watch {}) => return watch_on(registry, name, json),
+        (Action::Show { .. }, method) => {
+            client::call(registry, &name, method).map(|it: Shown| shown(&it, json, whole))
         }
-        Method::Wait(condition) => {
-            let met = client::wait(registry, &name, &condition).map_err(failed)?;
-            Ok(if json { to_json(&met) } else { String::new() })
+        (_, Method::Show {}) => client::call(registry, &name, Method::Show {})
+            .map(|it: Shown| shown(&it.timeline, json, in_a_line)),
+        (_, Method::Save {}) => {
+            client::call(registry, &name, Method::Save {}).map(|saved: Saved| format!("{saved}\n"))
         }
-        Method::Skip(asked) => {
-            let timeout = match action {
-                Action::Skip(SkipOptions { timeout, .. }) => timeout.map(Span),
-                _ => None,
-            };
-            let skip = |it: &mut Connection<'_>| {
-                let mut timeline: Timeline = it.call(method)?;
-                // An unlimited number of leaps is never completed.
-                if asked != protocol::Skip::default() {
-                    let wait = protocol::Wait { skipped: true, timeout, ..Default::default() };
-                    it.call::<serde_json::Value>(Method::Wait(wait))?;
-                    timeline = it.call::<Shown>(Method::Show {})?.timeline;
-                }
-                Ok(timeline)
-            };
-            let timeline = client::with(registry, &name, None, skip).map_err(failed)?;
-            Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
-        }
-        Method::Watch {} => loop {
-            match client::with(registry, &name, None, |it| watch(it, json)) {
-                // Another supervisor keeps the timeline now.
-                Err(Failure::Moved(_) | Failure::Gone(_)) => {}
-                Err(Failure::NoSuch { name, .. }) => return Err(failed(Failure::Gone(name))),
-                watched => return watched.map_err(failed).and_then(|printed| printed),
-            }
+        (_, method @ Method::Remove { .. }) => match client::call(registry, &name, method) {
+            // Another process has just removed it.
+            Err(Failure::Gone(_)) => Ok(String::new()),
+            removed => removed.map(|it: Value| shown(&it, json, |_| String::new())),
         },
-        Method::Set(Settings { at: Some(at), .. })
-        | Method::Leap { at: Some(at), .. }
-        | Method::Freeze { at: Some(at), .. }
-        | Method::Thaw { at: Some(at), .. } => {
-            let answer: serde_json::Value =
-                client::call(registry, &name, method).map_err(failed)?;
-            let date = format_date(VirtualInstant(at.0.0));
-            Ok(if json { to_json(&answer) } else { format!("{name}  changes at {date}\n") })
-        }
-        _ => {
-            let timeline: Timeline = client::call(registry, &name, method).map_err(failed)?;
-            Ok(if json { to_json(&timeline) } else { format!("{}\n", line(&timeline)) })
-        }
+        (_, Method::Wait(condition)) => client::wait(registry, &name, &condition)
+            .map(|met| shown(&met, json, |_| String::new())),
+        (_, method) => match at_of(&method) {
+            Some(At(at)) => client::call(registry, &name, method).map(|it: Value| {
+                let date = format_date(VirtualInstant(at.0));
+                shown(&it, json, |_| format!("{name}  changes at {date}\n"))
+            }),
+            None => client::call(registry, &name, method)
+                .map(|it: Timeline| shown(&it, json, in_a_line)),
+        },
+    };
+    asked.map_err(|failure| in_words(&name, failure))
+}
+
+/// A result as JSON or as text.
+fn shown<T: Serialize>(value: &T, json: bool, text: impl FnOnce(&T) -> String) -> String {
+    if json { to_json(value) } else { text(value) }
+}
+
+fn in_a_line(timeline: &Timeline) -> String {
+    format!("{}\n", line(timeline))
+}
+
+/// Why a request about a timeline failed.
+fn in_words(name: &Name, failure: Failure) -> String {
+    match failure {
+        Failure::Refused(reason) => format!("timeline '{name}': {reason}"),
+        other => other.to_string(),
     }
 }
 
-/// Converts to a date of the host.
-fn at(date: Option<VirtualInstant>) -> Option<At> {
-    date.map(|date| At(HostInstant(date.0)))
+fn snapshot(
+    registries: &[Registry],
+    SnapshotOptions { name, output, criu }: &SnapshotOptions,
+    json: bool,
+) -> Result<String, String> {
+    let name = name.clone().map_or_else(|| Ok(only_one(registries)?.1), Ok::<_, String>)?;
+    let dumped = checkpoint::snapshot(name, output, criu).map_err(|error| error.to_string())?;
+    Ok(shown(&dumped, json, checkpoint::in_words))
+}
+
+/// Allows leaps, and waits until their number has been made.
+fn skip(
+    registry: &Registry,
+    name: &Name,
+    leaps: protocol::Skip,
+    timeout: Option<Span>,
+) -> Result<Timeline, Failure> {
+    client::with(registry, name, None, |it: &mut Connection<'_>| {
+        let timeline = it.call(Method::Skip(leaps))?;
+        // An unlimited number of leaps is never completed.
+        if leaps == protocol::Skip::default() {
+            return Ok(timeline);
+        }
+        let wait = protocol::Wait { skipped: true, timeout, ..Default::default() };
+        it.call::<Value>(Method::Wait(wait))?;
+        Ok(it.call::<Shown>(Method::Show {})?.timeline)
+    })
+}
+
+/// Prints events until the timeline ends, whichever supervisor keeps it.
+fn watch_on(registry: &Registry, name: Name, json: bool) -> Result<String, String> {
+    loop {
+        match client::with(registry, &name, None, |it| watch(it, json)) {
+            // Another supervisor keeps the timeline now.
+            Err(Failure::Moved(_) | Failure::Gone(_)) => {}
+            Err(Failure::NoSuch { name, .. }) => return Err(Failure::Gone(name).to_string()),
+            Err(failure) => return Err(in_words(&name, failure)),
+            Ok(printed) => return printed,
+        }
+    }
 }
 
 /// Prints events until the timeline ends, or has another supervisor.
@@ -239,60 +224,6 @@ fn watch(connection: &mut Connection<'_>, json: bool) -> Result<Result<String, S
             return Ok(Ok(String::new()));
         }
     }
-}
-
-/// The leaps that the options allow.
-fn skip(options: &SkipOptions) -> protocol::Skip {
-    let SkipOptions { times, until, span, .. } = options;
-    protocol::Skip { times: *times, until: until.map(Date), span: span.map(Span) }
-}
-
-/// The condition to wait for.
-fn wait(options: &WaitOptions) -> protocol::Wait {
-    let WaitOptions {
-        until,
-        span,
-        idle,
-        blocked,
-        pid,
-        call,
-        joined,
-        skipped,
-        empty,
-        ended,
-        timeout,
-        ..
-    } = options;
-    protocol::Wait {
-        until: until.map(Date),
-        span: span.map(Span),
-        idle: *idle,
-        blocked: blocked.then(|| Blocked { pid: *pid, call: call.clone() }),
-        joined: *joined,
-        skipped: *skipped,
-        empty: *empty,
-        ended: *ended,
-        timeout: timeout.map(Span),
-    }
-}
-
-/// A span, and the name before it (or after it, if the span has a sign).
-fn leap(first: &str, second: Option<&str>) -> Result<(Option<Name>, Nanos), String> {
-    let (name, span) = match second {
-        None => (None, first),
-        Some(name) if first.starts_with(['+', '-']) => (Some(name), first),
-        Some(span) => (Some(first), span),
-    };
-    let span = parse_offset(span).map_err(|error| {
-        let reason = error.reason();
-        format!(
-            "invalid span '{span}': {reason}\n\
-             help: write how far to leap, such as `eigentime ctl leap NAME +30d`"
-        )
-    })?;
-    let named =
-        |name: &str| name.parse().map_err(|reason| format!("invalid name '{name}': {reason}"));
-    Ok((name.map(named).transpose()?, span))
 }
 
 /// The timeline if there is only one: among those in the current directory, or else elsewhere.
@@ -350,24 +281,4 @@ fn to_json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("answers are plain data");
     text.push('\n');
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_leap_names_its_timeline_before_or_after() {
-        let leap = |words: &[&str]| {
-            let (name, span) = leap(words[0], words.get(1).copied())?;
-            Ok::<_, String>((name.map(|name| name.to_string()), span))
-        };
-        let day = Nanos::from_secs(86_400);
-        assert_eq!(leap(&["+1d"]), Ok((None, day)));
-        assert_eq!(leap(&["db", "+1d"]), Ok((Some("db".to_owned()), day)));
-        assert_eq!(leap(&["+1d", "db"]), Ok((Some("db".to_owned()), day)));
-        assert_eq!(leap(&["1d", "1d"]), Ok((Some("1d".to_owned()), day)));
-        assert!(leap(&["db"]).is_err());
-        assert!(leap(&["+1d", "+1d"]).is_err());
-    }
 }

@@ -27,18 +27,35 @@ impl Supervisor {
             return asked.answer(Answer::Refused(reason));
         }
         self.has_new_state = true;
-        let answer = match &asked.request {
+        match asked.request {
+            Request::GiveNameBack => {
+                asked.answer(Answer::Done);
+                self.give_name_back();
+            }
+            Request::Remove { force } => match self.refuse_to_end(force) {
+                Some(reason) => asked.answer(Answer::Refused(reason)),
+                None => self.end_for(asked),
+            },
+            _ => {
+                let answer = self.answer_to(&asked.request, asked.caller);
+                asked.answer(answer.unwrap_or_else(Answer::Refused));
+            }
+        }
+    }
+
+    /// Carries out a request that is answered at once.
+    fn answer_to(&mut self, request: &Request, caller: Pid) -> Result<Answer, String> {
+        Ok(match request {
             Request::Show => Answer::Shown(Box::new(self.show())),
             Request::Save => Answer::Saved(self.save()),
-            Request::Skip(leaps) => match self.allow_leaps(*leaps) {
-                Ok(()) => Answer::Changed(self.timeline()),
-                Err(reason) => Answer::Refused(reason),
-            },
+            Request::Skip(leaps) => {
+                self.allow_leaps(*leaps)?;
+                Answer::Changed(self.timeline())
+            }
             Request::IsIdle => Answer::Idle(self.is_idle().err()),
-            Request::Change(changes, at) => match self.change(changes, *at) {
-                Ok(late) if at.is_some() => Answer::Switched(late),
-                Ok(_) => Answer::Changed(self.timeline()),
-                Err(reason) => Answer::Refused(reason),
+            Request::Change(changes, at) => match self.change(changes, *at)? {
+                late if at.is_some() => Answer::Switched(late),
+                _ => Answer::Changed(self.timeline()),
             },
             Request::Allow(allowance) => {
                 self.timelines.outermost_mut().permissions.allow(*allowance);
@@ -55,34 +72,22 @@ impl Supervisor {
                 lifelong,
                 keep_running,
             } => {
-                let joined = self
-                    .check_interface(*interface)
-                    .and_then(|()| self.check_keeps_running(*keep_running, starts))
-                    .and_then(|()| self.check_consent(*named_by, starts))
-                    .and_then(|()| self.agree(clocks.as_ref(), *consent))
-                    .and_then(|()| self.let_in(asked.caller, starts, *lifelong));
-                match joined {
-                    Ok(joined) => {
-                        self.rewrite_only_if(*rewrites);
-                        Answer::Joined(joined)
-                    }
-                    Err(reason) => Answer::Refused(reason),
-                }
+                self.check_interface(*interface)?;
+                self.check_keeps_running(*keep_running, starts)?;
+                self.check_consent(*named_by, starts)?;
+                self.agree(clocks.as_ref(), *consent)?;
+                let joined = self.let_in(caller, starts, *lifelong)?;
+                self.rewrite_only_if(*rewrites);
+                Answer::Joined(joined)
             }
             Request::Listen { descriptor } => {
-                match self.listen_to_joined(asked.caller, *descriptor) {
-                    Ok(()) => Answer::Done,
-                    Err(reason) => Answer::Refused(reason),
-                }
+                self.listen_to_joined(caller, *descriptor)?;
+                Answer::Done
             }
             Request::Stay { clocks, consent } => {
-                let stays = self
-                    .check_member(asked.caller)
-                    .and_then(|()| self.agree(clocks.as_ref(), *consent));
-                match stays {
-                    Ok(()) => Answer::Done,
-                    Err(reason) => Answer::Refused(reason),
-                }
+                self.check_member(caller)?;
+                self.agree(clocks.as_ref(), *consent)?;
+                Answer::Done
             }
             Request::Containers => Answer::Containers(self.containers()),
             Request::End { container } => {
@@ -93,55 +98,37 @@ impl Supervisor {
                 self.bringer_has_ended();
                 Answer::Done
             }
-            Request::GiveNameBack => {
-                asked.answer(Answer::Done);
-                return self.give_name_back();
-            }
-            Request::Remove { force } => match self.refuse_to_end(*force) {
-                Some(reason) => Answer::Refused(reason),
-                None => return self.end_for(asked),
-            },
-            // Carried out before, in several steps.
-            Request::Adopt { .. } | Request::Adopted | Request::Rest | Request::Wake => return,
             Request::Attach { pid, clocks, consent, force, rewrites } => {
-                let attached = same_processes(asked.caller)
-                    .and_then(|()| match proc::tracer_of(Pid::from_raw(*pid)) {
-                        // Whatever its clocks should be, it cannot be attached.
-                        Some(tracer) if tracer == Pid::this() => Ok(()),
-                        _ => self.agree(clocks.as_ref(), *consent),
-                    })
-                    .and_then(|()| self.attach(Pid::from_raw(*pid), *force));
-                match attached {
-                    Ok(attached) => {
-                        self.rewrite_only_if(*rewrites);
-                        self.tell_joined(Pid::from_raw(attached.pid));
-                        Answer::Attached(attached)
-                    }
-                    Err(reason) => {
-                        // A timeline created for it alone has no members.
-                        self.lifetime.removed |= self.timekeeper().awaits_attached();
-                        Answer::Refused(reason)
-                    }
-                }
+                let pid = Pid::from_raw(*pid);
+                let agreed = same_processes(caller).and_then(|()| match proc::tracer_of(pid) {
+                    // Whatever its clocks should be, it cannot be attached.
+                    Some(tracer) if tracer == Pid::this() => Ok(()),
+                    _ => self.agree(clocks.as_ref(), *consent),
+                });
+                let attached = agreed.and_then(|()| self.attach(pid, *force));
+                // A timeline created for it alone has no members.
+                self.lifetime.removed |= attached.is_err() && self.timekeeper().awaits_attached();
+                let attached = attached?;
+                self.rewrite_only_if(*rewrites);
+                self.tell_joined(Pid::from_raw(attached.pid));
+                Answer::Attached(attached)
             }
-            Request::Restore(restored) => match self.restore(restored) {
-                Ok(attached) => Answer::Attached(attached),
-                Err(reason) => Answer::Refused(reason),
-            },
+            Request::Restore(restored) => Answer::Attached(self.restore(restored)?),
             Request::GoOn => {
                 self.let_restored_go_on();
                 Answer::Done
             }
             Request::Detach { pid } => {
-                let detached =
-                    same_processes(asked.caller).and_then(|()| self.detach(Pid::from_raw(*pid)));
-                match detached {
-                    Ok(detached) => Answer::Attached(detached),
-                    Err(reason) => Answer::Refused(reason),
-                }
+                same_processes(caller)?;
+                Answer::Attached(self.detach(Pid::from_raw(*pid))?)
             }
-        };
-        asked.answer(answer);
+            Request::GiveNameBack
+            | Request::Remove { .. }
+            | Request::Adopt { .. }
+            | Request::Adopted
+            | Request::Rest
+            | Request::Wake => unreachable!("carried out in several steps"),
+        })
     }
 
     /// The reason not to end the timeline: it has members that must be spared.
