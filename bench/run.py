@@ -25,7 +25,7 @@ from eigenbench.arguments import count, writable
 from eigenbench.attach import Attach
 from eigenbench.bandwidth import Estimates, bandwidth_levels, references
 from eigenbench.bounds import Bounds, Rates, bound_levels
-from eigenbench.changes import Changes
+from eigenbench.changes import change_suites
 from eigenbench.containers import container_suites
 from eigenbench.events import Events, event_levels
 from eigenbench.ground import Ground, ground
@@ -33,6 +33,8 @@ from eigenbench.idle import idle_levels, idle_suites
 from eigenbench.levels import CONTAINER, all_levels, verified
 from eigenbench.long_sleeps import long_sleeps
 from eigenbench.measuring import Loops, Wakes, Warps, measuring_levels
+from eigenbench.members import member_suites
+from eigenbench.moments import moment_suites
 from eigenbench.named import named_suites
 from eigenbench.pauses import Disturbances, Pauses
 from eigenbench.postgres import Postgres
@@ -87,9 +89,17 @@ SUITES = (
     "spawn",
     "script",
     "start",
+    "fork",
+    "threads",
+    "signals",
+    "make",
+    "first-waits",
     "named-reads",
     "named-waits",
     "changes",
+    "changes-1000",
+    "members",
+    "idle-members",
     "attach",
     "redis",
     "postgres",
@@ -121,7 +131,7 @@ def main() -> int:
         compiled = programs.prepare(PROGRAMS)
         with (
             leftovers.removed(),
-            ground(compiled.static) as there,
+            ground(compiled.in_containers) as there,
             timelines.own(EIGENTIME, WRAPPER) as (eigentime, wrapper),
         ):
             report = measure(arguments, compiled, there, eigentime, wrapper)
@@ -213,8 +223,10 @@ def measure(
     levels |= {level.key: level for level in measuring_levels(probe)}
     every_suite: list[Suite] = [
         *program_suites(compiled),
+        *moment_suites(compiled, there.folder),
         *named_suites(compiled),
-        Changes(compiled),
+        *change_suites(compiled, there),
+        *member_suites(compiled),
         Attach(compiled),
         Redis(probe_s),
         Postgres(),

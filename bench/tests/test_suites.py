@@ -51,7 +51,7 @@ class Named(unittest.TestCase):
 
     def test_keys_of_probes_are_unlike_in_all_suites(self) -> None:
         programs = Programs(Path(), TICKS_PER_S)
-        suites = [*named_suites(programs), Changes(programs), Attach(programs)]
+        suites = [*named_suites(programs), *change_suites(programs, HERE), *moment_suites(programs, Path()), *member_suites(programs), Attach(programs)]
         keys = [probe.key for suite in suites for probe in suite.probes]
         self.assertEqual(len(keys), len(set(keys)))
 

@@ -1,0 +1,213 @@
+"""Many processes in one timeline: what each of them costs, and what they cost asleep."""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
+
+from eigenbench import levels
+from eigenbench.columns import Beside, Column, Times
+from eigenbench.levels import CHANGED_NAME, Level
+from eigenbench.processes import Deadline, child, next_line
+from eigenbench.programs import Programs
+from eigenbench.samples import KIBIBYTES, MICROSECONDS, PER_SECOND, Probe
+from eigenbench.suites import Effort, Efforts, Failure, Outcome, Suite, Value
+from eigenbench.supervisors import Process, room, supervisor_of
+
+SIZES = (100, 1_000, 10_000)
+# Processes that others may want to start meanwhile.
+SPARE = 2_000
+MEMBERS = "members"
+# What is measured of the supervisor, for each process of a crowd.
+START, END, MEMORY = "/start", "/end", "/memory"
+HANG_S = 90.0
+
+IDLE_MEMBERS = "idle-members"
+IDLE_SIZE = 1_000
+IDLE_S = 10.0
+
+
+class _Failed(Exception):
+    """A step did not do what it should."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A program that starts many processes which sleep, and ends them."""
+
+    running: subprocess.Popen[bytes]
+    complaints: IO[bytes]
+    size: int
+    deadline: Deadline
+
+    def start(self) -> float:
+        """Let all of them start; the ticks that it takes for each."""
+        self._go_on()
+        return self.expect("started") / self.size
+
+    def end(self) -> None:
+        """Let all of them end."""
+        self._go_on()
+        self.expect("ended")
+
+    def expect(self, step: str) -> float:
+        """Wait until it says that it has done a step, and the ticks that took, if any."""
+        said, _, ticks = next_line(self.running, self.deadline).partition("\t")
+        if said == step:
+            return float(ticks or 0)
+        if not self.deadline.remaining():
+            raise _Failed("timed out")
+        self.complaints.seek(0)
+        lines = self.complaints.read().decode(errors="replace").splitlines()
+        raise _Failed(lines[0] if lines else "it ended early")
+
+    def _go_on(self) -> None:
+        assert self.running.stdin
+        self.running.stdin.write(b"\n")
+        self.running.stdin.flush()
+
+
+@contextmanager
+def crowd(
+    level: Level, programs: Programs, size: int, deadline: Deadline
+) -> Iterator[Crowd]:
+    """A crowd at a level, of which nobody was started yet."""
+    if room() < size + SPARE:
+        raise _Failed(f"this machine lets us start {room()} processes only")
+    command = level.command(programs.crowd, str(size))
+    pipe = subprocess.PIPE
+    with (
+        tempfile.TemporaryFile() as complaints,
+        child(command, out=pipe, err=complaints, stdin=pipe) as running,
+    ):
+        there = Crowd(running, complaints, size, deadline)
+        there.expect("begin")
+        yield there
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Crowds of several sizes, each in a timeline of its own."""
+
+    programs: Programs
+    name: str = "members"
+    title: str = "Many processes in one timeline, for each of them"
+    note: str = (
+        "*Median*: from before the first `posix_spawn` of a small static program to the "
+        "last one's `poll` with a timeout of a day. Beside it, also for each process: "
+        "what its supervisor's memory (`VmRSS`) has grown by, and the supervisor's "
+        "processor time until all of them sleep, and again until all of them were told to "
+        "end and have."
+    )
+    columns: tuple[Column, ...] = (
+        Times("× host", levels.HOST),
+        Beside("memory, KiB", MEMORY, scale=KIBIBYTES.scale),
+        Beside("processor at the start, µs", START, scale=MICROSECONDS.scale),
+        Beside("processor in the end, µs", END, scale=MICROSECONDS.scale),
+    )
+    levels: tuple[str, ...] = (levels.HOST, levels.RATE_10)
+    efforts: Efforts = Efforts(Effort(3, 75), Effort(1, 25))  # noqa: RUF009
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """One for each size, and what is shown beside it."""
+        return tuple(
+            Probe(
+                f"{MEMBERS}/{size}{what}",
+                f"{size:,} processes{title}",
+                unit,
+                row=not what,
+            )
+            for size in SIZES
+            for what, title, unit in (
+                ("", "", MICROSECONDS),
+                (MEMORY, ": memory", KIBIBYTES),
+                (START, ": processor at the start", MICROSECONDS),
+                (END, ": processor in the end", MICROSECONDS),
+            )
+        )
+
+    def measure(
+        self, level: Level, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        """Start each crowd and end it."""
+        for size in SIZES:
+            key = f"{MEMBERS}/{size}"
+            asked = [it for it in wanted if f"{it}/".startswith(f"{key}/")]
+            if not asked:
+                continue
+            try:
+                yield from self._crowd(level, size, deadline.within(HANG_S))
+            except (_Failed, OSError, LookupError) as failed:
+                yield from (Failure(probe, str(failed)) for probe in asked)
+
+    def _crowd(self, level: Level, size: int, deadline: Deadline) -> Iterator[Outcome]:
+        key = f"{MEMBERS}/{size}"
+        with crowd(level, self.programs, size, deadline) as there:
+            if level.key == levels.HOST:
+                yield Value(key, self.programs.to_ns(there.start()))
+                there.end()
+                return
+            supervisor = Process(there.running.pid)
+            cpu_ns, memory = supervisor.cpu_ns, supervisor.memory_bytes
+            yield Value(key, self.programs.to_ns(there.start()))
+            supervisor.settle(deadline)
+            started_ns = supervisor.cpu_ns
+            yield Value(f"{key}{START}", (started_ns - cpu_ns) / size)
+            yield Value(f"{key}{MEMORY}", (supervisor.memory_bytes - memory) / size)
+            there.end()
+            supervisor.settle(deadline)
+            yield Value(f"{key}{END}", (supervisor.cpu_ns - started_ns) / size)
+
+
+@dataclass(frozen=True)
+class IdleMembers:
+    """How often a supervisor and its guardian wake up while all members sleep."""
+
+    programs: Programs
+    name: str = "idle-members"
+    title: str = f"{IDLE_SIZE:,} members that sleep"
+    note: str = (
+        "How often the threads of the supervisor and of its guardian have given a "
+        "processor up, or lost it (`voluntary_ctxt_switches` and "
+        f"`nonvoluntary_ctxt_switches` of proc(5)), in {IDLE_S:.0f} s of the host that "
+        "begin once nobody has anything to do any more."
+    )
+    probes: tuple[Probe, ...] = (Probe(IDLE_MEMBERS, "wake-ups of both", PER_SECOND),)
+    levels: tuple[str, ...] = (levels.RATE_10, levels.CHANGED)
+    columns: tuple[Column, ...] = ()
+    efforts: Efforts = Efforts(Effort(3, 80), Effort(1, 30))  # noqa: RUF009
+
+    def measure(
+        self, level: Level, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        """A crowd that is left alone."""
+        try:
+            woken = self._woken(level, deadline.within(HANG_S))
+        except (_Failed, OSError, LookupError) as failed:
+            yield from (Failure(probe, str(failed)) for probe in wanted)
+            return
+        yield from (Value(probe, woken / IDLE_S) for probe in wanted)
+
+    def _woken(self, level: Level, deadline: Deadline) -> int:
+        with crowd(level, self.programs, IDLE_SIZE, deadline) as there:
+            there.start()
+            if level.key == levels.CHANGED:
+                supervisor = supervisor_of(CHANGED_NAME)
+            else:
+                supervisor = Process(there.running.pid)
+            both = (supervisor, supervisor.guardian)
+            supervisor.settle(deadline)
+            before = sum(process.switches for process in both)
+            time.sleep(IDLE_S)
+            woken = sum(process.switches for process in both) - before
+            there.end()
+            return woken
+
+
+def member_suites(programs: Programs) -> list[Suite]:
+    """Many members that come and go, and many that stay."""
+    return [Sizes(programs), IdleMembers(programs)]

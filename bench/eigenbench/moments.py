@@ -1,0 +1,253 @@
+"""What a program pays for the supervisor where nothing of its clocks is asked for.
+
+Programs are traced only while the supervisor acts on them; beside it stands what
+tracing for life costs.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from eigenbench import levels
+from eigenbench.columns import Column, Times
+from eigenbench.levels import Level
+from eigenbench.processes import Deadline, Finished, run
+from eigenbench.programs import Programs, best_batches, c_compiler
+from eigenbench.samples import MICROSECONDS, SECONDS, Probe
+from eigenbench.suites import (
+    HANG_S,
+    Calls,
+    Effort,
+    Efforts,
+    Failure,
+    Outcome,
+    Suite,
+    Value,
+)
+
+FORK = "moments/fork"
+THREAD = "moments/thread"
+SIGNAL = "moments/signal"
+WORK = "moments/work"
+MAKE = "make"
+FIRST = "first-waits/first"
+LATER = "first-waits/later"
+
+TRACED = (
+    levels.HOST,
+    levels.OFFSET,
+    levels.RATE_10,
+    levels.RATE_10_TRACED,
+    levels.HOST_AGAIN,
+)
+COLUMNS: tuple[Column, ...] = (
+    Times("× host", levels.HOST),
+    Times("× traced for life", levels.RATE_10_TRACED),
+)
+
+# The C files of the project that is built, beside its main file.
+UNITS = 200
+MAKE_HANG_S = 60.0
+HEADER = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+"""
+UNIT = """\
+#include "project.h"
+
+static int length_of(int value)
+{{
+	char text[32];
+	snprintf(text, sizeof text, "%d", value);
+	return (int)strlen(text);
+}}
+
+int unit_{number}(int value)
+{{
+	int *values = calloc({number} + 1, sizeof *values);
+	int sum = 0;
+	for (int i = 0; values && i <= {number}; i++) {{
+		values[i] = length_of(value + i);
+		sum += values[i];
+	}}
+	free(values);
+	return sum;
+}}
+"""
+MAKEFILE = """\
+objects := $(patsubst %.c,%.o,$(wildcard *.c))
+
+program: $(objects)
+	$(CC) -o $@ $^
+
+%.o: %.c project.h
+	$(CC) -O1 -c -o $@ $<
+"""
+# Neither its options nor its job server are those of the make that runs this.
+OWN_MAKE = ("env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", "make")
+
+FIRST_CALLS = 100
+LATER_PROGRAMS = 5
+REPEATED = f'i=0; while [ $i -le {LATER_PROGRAMS} ]; do "$@" || exit; i=$((i+1)); done'
+
+
+@dataclass(frozen=True)
+class Makes:
+    """A project that is built from nothing."""
+
+    programs: Programs
+    folder: Path
+    name: str = "make"
+    title: str = f"`make -j2` of {UNITS + 1} C files, at the level"
+    note: str = (
+        "From the start of the command to its end, without any object file before. A "
+        "compiler starts three programs for each file, and looks for them in all folders "
+        "of `PATH`."
+    )
+    probes: tuple[Probe, ...] = (Probe(MAKE, f"{UNITS + 1} files", SECONDS),)
+    levels: tuple[str, ...] = TRACED
+    columns: tuple[Column, ...] = COLUMNS
+    efforts: Efforts = Efforts(Effort(3, 90), Effort(1, 25))  # noqa: RUF009
+
+    def measure(
+        self, level: Level, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        """One build."""
+        project = self.folder / "project"
+        if not project.exists():
+            write_project(project)
+        for built in (*project.glob("*.o"), *project.glob("program")):
+            built.unlink()
+        command = level.command(
+            *OWN_MAKE, "-j2", f"--directory={project}", f"CC={c_compiler()}"
+        )
+        begin = time.monotonic()
+        finished = run(command, deadline.within(MAKE_HANG_S))
+        took_s = time.monotonic() - begin
+        for probe in wanted:
+            if finished.succeeded:
+                yield Value(probe, took_s * SECONDS.scale)
+            else:
+                yield Failure(probe, finished.complaint)
+
+
+def write_project(folder: Path, units: int = UNITS) -> None:
+    """A C program of so many files and its main file, with a makefile."""
+    folder.mkdir()
+    (folder / "Makefile").write_text(MAKEFILE)
+    names = [f"unit_{number}" for number in range(units)]
+    declared = "".join(f"int {name}(int value);\n" for name in names)
+    (folder / "project.h").write_text(HEADER + declared)
+    for number, name in enumerate(names):
+        (folder / f"{name}.c").write_text(UNIT.format(number=number))
+    called = " + ".join(f"{name}(1)" for name in names)
+    (folder / "main.c").write_text(
+        f'#include "project.h"\n\nint main(void)\n{{\n\treturn {called} == 0;\n}}\n'
+    )
+
+
+@dataclass(frozen=True)
+class FirstWaits:
+    """The first waits from a place, which the supervisor rewrites meanwhile."""
+
+    programs: Programs
+    name: str = "first-waits"
+    title: str = "The first hundred waits from one place, together"
+    note: str = (
+        f"In the first program of a timeline that waits, and the median of the "
+        f"{LATER_PROGRAMS} programs that follow it there: what decodes instructions is "
+        "made once."
+    )
+    probes: tuple[Probe, ...] = (
+        Probe(
+            FIRST,
+            f"{FIRST_CALLS} times `poll(ready, 1000)`, the first program",
+            MICROSECONDS,
+        ),
+        Probe(
+            LATER, f"{FIRST_CALLS} times `poll(ready, 1000)`, later ones", MICROSECONDS
+        ),
+    )
+    levels: tuple[str, ...] = (
+        levels.HOST,
+        levels.RATE_10,
+        levels.RATE_10_TRACED,
+        levels.HOST_AGAIN,
+    )
+    columns: tuple[Column, ...] = COLUMNS
+    efforts: Efforts = Efforts(Effort(21, 15), Effort(5, 4))  # noqa: RUF009
+
+    def measure(
+        self, level: Level, wanted: Sequence[str], deadline: Deadline
+    ) -> Iterator[Outcome]:
+        """A timeline, and programs in it one after the other."""
+        calls = [self.programs.path("calls"), "first", str(FIRST_CALLS), "poll"]
+        command = level.command("sh", "-c", REPEATED, "sh", *calls)
+        finished = run(command, deadline.within(HANG_S))
+        found = first_calls(finished)
+        for probe in wanted:
+            if isinstance(found, str):
+                yield Failure(probe, found)
+            else:
+                ticks = found[0] if probe == FIRST else median(found[1:])
+                yield Value(probe, self.programs.to_ns(ticks) * FIRST_CALLS)
+
+
+def first_calls(finished: Finished) -> list[float] | str:
+    """The ticks of a call in each program, or what was wrong with one."""
+    found: list[float] = []
+    for _, ticks in best_batches(finished.out):
+        if isinstance(ticks, str):
+            return ticks
+        found.append(ticks)
+    # One that failed is the last, for whatever reason.
+    return found if len(found) == LATER_PROGRAMS + 1 else finished.complaint
+
+
+def moment_suites(programs: Programs, folder: Path) -> list[Suite]:
+    """What starts and ends, what is interrupted, and what is rewritten."""
+    return [
+        Calls(
+            name="fork",
+            title="`fork` without `exec`: the child ends, and is waited for",
+            note="Best of five batches in each round.",
+            probes=(Probe(FORK, "`fork`, `_exit`, `waitpid`", MICROSECONDS),),
+            batch_ns=20e6,
+            efforts=Efforts(Effort(15, 25), Effort(3, 6)),
+            programs=programs,
+            levels=TRACED,
+            columns=COLUMNS,
+        ),
+        Calls(
+            name="threads",
+            title="A thread that ends at once",
+            note="Best of five batches in each round.",
+            probes=(Probe(THREAD, "`pthread_create`, `pthread_join`", MICROSECONDS),),
+            batch_ns=20e6,
+            efforts=Efforts(Effort(21, 25), Effort(3, 6)),
+            programs=programs,
+            levels=TRACED,
+            columns=COLUMNS,
+        ),
+        Calls(
+            name="signals",
+            title="Signals to oneself, each with a handler",
+            note="Best of five batches in each round. *A loop*: 90,000 multiplications, "
+            "each of which needs the product of the one before (some 0.1 ms), and then "
+            "a signal: a program that gets 10,000 signals in a second of its work.",
+            probes=(
+                Probe(SIGNAL, "`kill(getpid())`", MICROSECONDS),
+                Probe(WORK, "a loop, then `kill(getpid())`", MICROSECONDS),
+            ),
+            batch_ns=10e6,
+            efforts=Efforts(Effort(15, 25), Effort(3, 6)),
+            programs=programs,
+            levels=TRACED,
+            columns=COLUMNS,
+        ),
+        Makes(programs, folder),
+        FirstWaits(programs),
+    ]
