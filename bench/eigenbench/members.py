@@ -11,11 +11,11 @@ from typing import IO
 from eigenbench import levels
 from eigenbench.columns import Beside, Column, Times
 from eigenbench.levels import CHANGED_NAME, Level
-from eigenbench.processes import Deadline, child, next_line
+from eigenbench.processes import POLL_S, Deadline, child, next_line
 from eigenbench.programs import Programs
 from eigenbench.samples import KIBIBYTES, MICROSECONDS, PER_SECOND, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Suite, Value
-from eigenbench.supervisors import Process, room, supervisor_of
+from eigenbench.supervisors import Process, room, supervisor_of, supervisors
 
 SIZES = (100, 1_000, 10_000)
 # Processes that others may want to start meanwhile.
@@ -38,10 +38,19 @@ class _Failed(Exception):
 class Crowd:
     """A program that starts many processes which sleep, and ends them."""
 
+    command: Sequence[str]
     running: subprocess.Popen[bytes]
     complaints: IO[bytes]
     size: int
     deadline: Deadline
+
+    @property
+    def supervisor(self) -> Process:
+        """That of a private timeline."""
+        found = supervisors(self.command)
+        if len(found) != 1:
+            raise _Failed(f"{len(found)} supervisors, not one")
+        return found.pop()
 
     def start(self) -> float:
         """Let all of them start; the ticks that it takes for each."""
@@ -49,9 +58,10 @@ class Crowd:
         return self.expect("started") / self.size
 
     def end(self) -> None:
-        """Let all of them end."""
+        """Let all of them end, and then the program that has started them."""
         self._go_on()
         self.expect("ended")
+        self._go_on()
 
     def expect(self, step: str) -> float:
         """Wait until it says that it has done a step, and the ticks that took, if any."""
@@ -78,12 +88,17 @@ def crowd(
     if room() < size + SPARE:
         raise _Failed(f"this machine lets us start {room()} processes only")
     command = level.command(programs.crowd, str(size))
+    # Those of the round before may still be there for a moment.
+    while supervisors(command):
+        if not deadline.remaining():
+            raise _Failed("the supervisor of the round before does not end")
+        time.sleep(POLL_S)
     pipe = subprocess.PIPE
     with (
         tempfile.TemporaryFile() as complaints,
         child(command, out=pipe, err=complaints, stdin=pipe) as running,
     ):
-        there = Crowd(running, complaints, size, deadline)
+        there = Crowd(command, running, complaints, size, deadline)
         there.expect("begin")
         yield there
 
@@ -99,8 +114,8 @@ class Sizes:
         "*Median*: from before the first `posix_spawn` of a small static program to the "
         "last one's `poll` with a timeout of a day. Beside it, also for each process: "
         "what its supervisor's memory (`VmRSS`) has grown by, and the supervisor's "
-        "processor time until all of them sleep, and again until all of them were told to "
-        "end and have."
+        "processor time until all of them sleep, and from then on, until all of them were "
+        "told to end and the supervisor has ended, too."
     )
     columns: tuple[Column, ...] = (
         Times("× host", levels.HOST),
@@ -151,7 +166,7 @@ class Sizes:
                 yield Value(key, self.programs.to_ns(there.start()))
                 there.end()
                 return
-            supervisor = Process(there.running.pid)
+            supervisor = there.supervisor
             cpu_ns, memory = supervisor.cpu_ns, supervisor.memory_bytes
             yield Value(key, self.programs.to_ns(there.start()))
             supervisor.settle(deadline)
@@ -159,8 +174,8 @@ class Sizes:
             yield Value(f"{key}{START}", (started_ns - cpu_ns) / size)
             yield Value(f"{key}{MEMORY}", (supervisor.memory_bytes - memory) / size)
             there.end()
-            supervisor.settle(deadline)
-            yield Value(f"{key}{END}", (supervisor.cpu_ns - started_ns) / size)
+            ended_ns = supervisor.last_cpu_ns(deadline)
+            yield Value(f"{key}{END}", (ended_ns - started_ns) / size)
 
 
 @dataclass(frozen=True)
@@ -195,10 +210,8 @@ class IdleMembers:
     def _woken(self, level: Level, deadline: Deadline) -> int:
         with crowd(level, self.programs, IDLE_SIZE, deadline) as there:
             there.start()
-            if level.key == levels.CHANGED:
-                supervisor = supervisor_of(CHANGED_NAME)
-            else:
-                supervisor = Process(there.running.pid)
+            named = level.key == levels.CHANGED
+            supervisor = supervisor_of(CHANGED_NAME) if named else there.supervisor
             both = (supervisor, supervisor.guardian)
             supervisor.settle(deadline)
             before = sum(process.switches for process in both)

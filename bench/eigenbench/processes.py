@@ -102,7 +102,7 @@ def run(argv: Sequence[str], deadline: Deadline) -> Finished:
         status: int | None = None
         try:
             with child(argv, out, err) as process:
-                if _exits(process.pid, deadline):
+                if exits(process.pid, deadline):
                     status = process.wait()
         except OSError as error:
             return Finished(127, "", f"{argv[0]}: {error.strerror}")
@@ -116,7 +116,7 @@ def run_used(argv: Sequence[str], deadline: Deadline) -> tuple[Finished, Used | 
         start = time.monotonic()
         try:
             with child(argv, out, err) as process:
-                if _exits(process.pid, deadline):
+                if exits(process.pid, deadline):
                     wall_s = time.monotonic() - start
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
@@ -138,18 +138,7 @@ def next_line(process: subprocess.Popen[bytes], deadline: Deadline) -> str:
     return process.stdout.readline().decode().strip()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a child and what is left of its group; nothing if it was reaped."""
-    if process.returncode is not None:
-        return
-    _signal_group(process.pid, signal.SIGTERM)
-    _exits(process.pid, Deadline(GRACE_S))
-    # Not reaped yet, so the group's id cannot belong to anybody else.
-    _signal_group(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _exits(pid: int, deadline: Deadline) -> bool:
+def exits(pid: int, deadline: Deadline) -> bool:
     """Whether a child that was not reaped has exited, or does before the deadline."""
     process = os.pidfd_open(pid)
     try:
@@ -158,6 +147,17 @@ def _exits(pid: int, deadline: Deadline) -> bool:
         return bool(poll.poll(ceil(deadline.remaining() * 1e3)))
     finally:
         os.close(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a child and what is left of its group; nothing if it was reaped."""
+    if process.returncode is not None:
+        return
+    _signal_group(process.pid, signal.SIGTERM)
+    exits(process.pid, Deadline(GRACE_S))
+    # Not reaped yet, so the group's id cannot belong to anybody else.
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:
