@@ -16,7 +16,7 @@ from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 # Of each kind in a round, for which the members are started anew.
 CHANGES = 5
 HANG_S = 15.0
-# A thousand programs are started first.
+# Starting a thousand programs takes a while.
 HANG_MANY_S = 60.0
 
 
@@ -29,7 +29,7 @@ class Members:
     count: int
     # What the program calls it: `waits` or `reads`.
     how: str = "waits"
-    # Whether there is one more, which its control group has frozen.
+    # Whether there is one more member, frozen by its control group.
     frozen: bool = False
 
 
@@ -57,8 +57,7 @@ NOTE = (
     "millisecond of it is what the supervisor sets the switch ahead. Members "
     "wait in `clock_nanosleep` for a day that the leap lets be past, or read "
     "the clock until it is. Five changes of each kind for members that are "
-    "started anew in each round. A frozen member (`cgroup.freeze`) does not have "
-    "to see them."
+    "started anew in each round. A frozen member (`cgroup.freeze`) is not counted."
 )
 
 
@@ -119,7 +118,7 @@ class Changes:
 
 
 def change_suites(programs: Programs, there: Ground) -> list[Changes]:
-    """A few members, and many, which take their time to start."""
+    """Few members, and many, which take longer to start."""
     return [
         Changes(
             programs,
@@ -136,10 +135,10 @@ def change_suites(programs: Programs, there: Ground) -> list[Changes]:
             there,
             name="changes-1000",
             title="A change of a named timeline of 1,000 members",
-            note="As before.",
+            note="As for fewer members.",
             groups=MANY,
             hang_s=HANG_MANY_S,
-            efforts=Efforts(Effort(3, 60), Effort(1, 20)),
+            efforts=Efforts(Effort(3, 50), Effort(1, 20)),
         ),
     ]
 

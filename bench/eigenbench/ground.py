@@ -51,7 +51,7 @@ class Ground:
 
     @contextmanager
     def freezer(self) -> Iterator[Path]:
-        """A control group that can freeze processes; those that are left must end by themselves."""
+        """A control group that can freeze processes; they must have ended when it is left."""
         folder = _unified() / self.name()
         folder.mkdir()
         try:
@@ -124,7 +124,7 @@ def _prefix() -> str:
 
 
 def _unified() -> Path:
-    """Where control groups of version 2 are, alone or beside those of version 1."""
+    """The hierarchy of version 2, which may be mounted beside those of version 1."""
     hybrid = CGROUPS / "unified"
     return hybrid if hybrid.is_dir() else CGROUPS
 

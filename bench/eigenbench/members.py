@@ -1,4 +1,4 @@
-"""Many processes in one timeline: what each of them costs, and what they cost asleep."""
+"""Many processes in one timeline: the cost of each, and of all while they sleep."""
 
 import subprocess
 import tempfile
@@ -15,15 +15,17 @@ from eigenbench.processes import POLL_S, Deadline, child, next_line
 from eigenbench.programs import Programs
 from eigenbench.samples import KIBIBYTES, MICROSECONDS, PER_SECOND, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Suite, Value
-from eigenbench.supervisors import Process, room, supervisor_of, supervisors
+from eigenbench.supervisors import Process, begun_with, room, supervisor_of, supervisors
 
 SIZES = (100, 1_000, 10_000)
-# Processes that others may want to start meanwhile.
+# How many processes are left for others to start.
 SPARE = 2_000
 MEMBERS = "members"
-# What is measured of the supervisor, for each process of a crowd.
+# What the supervisor uses per process.
 START, END, MEMORY = "/start", "/end", "/memory"
 HANG_S = 90.0
+# The arguments of each process begin with these.
+SLEEPER = ("crowd", "sleeper")
 
 IDLE_MEMBERS = "idle-members"
 IDLE_SIZE = 1_000
@@ -36,7 +38,7 @@ class _Failed(Exception):
 
 @dataclass(frozen=True)
 class Crowd:
-    """A program that starts many processes which sleep, and ends them."""
+    """A program that starts many sleeping processes and ends them."""
 
     command: Sequence[str]
     running: subprocess.Popen[bytes]
@@ -46,25 +48,30 @@ class Crowd:
 
     @property
     def supervisor(self) -> Process:
-        """That of a private timeline."""
+        """The supervisor of its private timeline."""
         found = supervisors(self.command)
         if len(found) != 1:
             raise _Failed(f"{len(found)} supervisors, not one")
         return found.pop()
 
     def start(self) -> float:
-        """Let all of them start; the ticks that it takes for each."""
+        """Start all processes; returns the ticks that each takes until it is about to sleep."""
         self._go_on()
-        return self.expect("started") / self.size
+        ticks = self.expect("started") / self.size
+        while any(sleeper.is_running for sleeper in begun_with(SLEEPER)):
+            if not self.deadline.remaining():
+                raise _Failed("its processes do not come to rest")
+            time.sleep(POLL_S)
+        return ticks
 
     def end(self) -> None:
-        """Let all of them end, and then the program that has started them."""
+        """End all processes, then the program itself."""
         self._go_on()
         self.expect("ended")
         self._go_on()
 
     def expect(self, step: str) -> float:
-        """Wait until it says that it has done a step, and the ticks that took, if any."""
+        """Wait until it has done a step; returns the ticks that this took, if it says so."""
         said, _, ticks = next_line(self.running, self.deadline).partition("\t")
         if said == step:
             return float(ticks or 0)
@@ -84,14 +91,14 @@ class Crowd:
 def crowd(
     level: Level, programs: Programs, size: int, deadline: Deadline
 ) -> Iterator[Crowd]:
-    """A crowd at a level, of which nobody was started yet."""
+    """A crowd at a level, before any of its processes is started."""
     if room() < size + SPARE:
-        raise _Failed(f"this machine lets us start {room()} processes only")
+        raise _Failed(f"no more than {room()} processes can be started here")
     command = level.command(programs.crowd, str(size))
-    # Those of the round before may still be there for a moment.
+    # That of the previous round may not have ended yet.
     while supervisors(command):
         if not deadline.remaining():
-            raise _Failed("the supervisor of the round before does not end")
+            raise _Failed("the supervisor of the previous round does not end")
         time.sleep(POLL_S)
     pipe = subprocess.PIPE
     with (
@@ -109,22 +116,23 @@ class Sizes:
 
     programs: Programs
     name: str = "members"
-    title: str = "Many processes in one timeline, for each of them"
+    title: str = "Many processes in one timeline: the cost of each"
     note: str = (
-        "*Median*: from before the first `posix_spawn` of a small static program to the "
-        "last one's `poll` with a timeout of a day. Beside it, also for each process: "
-        "what its supervisor's memory (`VmRSS`) has grown by, and the supervisor's "
-        "processor time until all of them sleep, and from then on, until all of them were "
-        "told to end and the supervisor has ended, too."
+        "The time from the first `posix_spawn` of a small static program until the last "
+        "one is about to sleep, in `poll` with a timeout of a day. The other columns are "
+        "the supervisor's: by how much its memory (`VmRSS`) has grown when all processes "
+        "sleep, its processor time until then, and its processor time from then until "
+        "all processes, and the supervisor itself, have ended. All figures are totals "
+        "divided by the number of processes."
     )
     columns: tuple[Column, ...] = (
         Times("× host", levels.HOST),
-        Beside("memory, KiB", MEMORY, scale=KIBIBYTES.scale),
-        Beside("processor at the start, µs", START, scale=MICROSECONDS.scale),
-        Beside("processor in the end, µs", END, scale=MICROSECONDS.scale),
+        Beside("supervisor's memory, KiB", MEMORY, scale=KIBIBYTES.scale),
+        Beside("supervisor's CPU until all sleep, µs", START, scale=MICROSECONDS.scale),
+        Beside("until all have ended, µs", END, scale=MICROSECONDS.scale),
     )
     levels: tuple[str, ...] = (levels.HOST, levels.RATE_10)
-    efforts: Efforts = Efforts(Effort(3, 75), Effort(1, 25))  # noqa: RUF009
+    efforts: Efforts = Efforts(Effort(3, 65), Effort(1, 25))  # noqa: RUF009
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -139,9 +147,9 @@ class Sizes:
             for size in SIZES
             for what, title, unit in (
                 ("", "", MICROSECONDS),
-                (MEMORY, ": memory", KIBIBYTES),
-                (START, ": processor at the start", MICROSECONDS),
-                (END, ": processor in the end", MICROSECONDS),
+                (MEMORY, ": supervisor's memory", KIBIBYTES),
+                (START, ": supervisor's CPU until all sleep", MICROSECONDS),
+                (END, ": supervisor's CPU until all have ended", MICROSECONDS),
             )
         )
 
@@ -167,6 +175,7 @@ class Sizes:
                 there.end()
                 return
             supervisor = there.supervisor
+            supervisor.settle(deadline)
             cpu_ns, memory = supervisor.cpu_ns, supervisor.memory_bytes
             yield Value(key, self.programs.to_ns(there.start()))
             supervisor.settle(deadline)
@@ -186,20 +195,20 @@ class IdleMembers:
     name: str = "idle-members"
     title: str = f"{IDLE_SIZE:,} members that sleep"
     note: str = (
-        "How often the threads of the supervisor and of its guardian have given a "
-        "processor up, or lost it (`voluntary_ctxt_switches` and "
-        f"`nonvoluntary_ctxt_switches` of proc(5)), in {IDLE_S:.0f} s of the host that "
-        "begin once nobody has anything to do any more."
+        "Context switches of all threads of the supervisor and of its guardian "
+        "(`voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches` in proc(5)) in "
+        f"{IDLE_S:.0f} s of the host, beginning when all members sleep and the supervisor "
+        "has nothing left to do."
     )
-    probes: tuple[Probe, ...] = (Probe(IDLE_MEMBERS, "wake-ups of both", PER_SECOND),)
+    probes: tuple[Probe, ...] = (Probe(IDLE_MEMBERS, "context switches", PER_SECOND),)
     levels: tuple[str, ...] = (levels.RATE_10, levels.CHANGED)
     columns: tuple[Column, ...] = ()
-    efforts: Efforts = Efforts(Effort(3, 80), Effort(1, 30))  # noqa: RUF009
+    efforts: Efforts = Efforts(Effort(3, 75), Effort(1, 30))  # noqa: RUF009
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A crowd that is left alone."""
+        """Leave a crowd alone for a while."""
         try:
             woken = self._woken(level, deadline.within(HANG_S))
         except (_Failed, OSError, LookupError) as failed:
@@ -222,5 +231,5 @@ class IdleMembers:
 
 
 def member_suites(programs: Programs) -> list[Suite]:
-    """Many members that come and go, and many that stay."""
+    """Crowds that come and go, and one that sleeps."""
     return [Sizes(programs), IdleMembers(programs)]

@@ -1,7 +1,7 @@
-"""What a program pays for the supervisor where nothing of its clocks is asked for.
+"""What a timeline costs programs when they do not ask for the time.
 
-Programs are traced only while the supervisor acts on them; beside it stands what
-tracing for life costs.
+Programs are traced only while the supervisor acts on them. The suites compare this
+with the host and with tracing for life.
 """
 
 import time
@@ -47,7 +47,7 @@ COLUMNS: tuple[Column, ...] = (
     Times("× traced for life", levels.RATE_10_TRACED),
 )
 
-# The C files of the project that is built, beside its main file.
+# C files of the project, without its main file.
 UNITS = 200
 MAKE_HANG_S = 60.0
 HEADER = """\
@@ -86,7 +86,7 @@ program: $(objects)
 %.o: %.c project.h
 	$(CC) -O1 -c -o $@ $<
 """
-# Neither its options nor its job server are those of the make that runs this.
+# Without the options and the job server of a make that runs this.
 OWN_MAKE = ("env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", "make")
 
 FIRST_CALLS = 100
@@ -96,21 +96,20 @@ REPEATED = f'i=0; while [ $i -le {LATER_PROGRAMS} ]; do "$@" || exit; i=$((i+1))
 
 @dataclass(frozen=True)
 class Makes:
-    """A project that is built from nothing."""
+    """A project that is built from scratch."""
 
     programs: Programs
     folder: Path
     name: str = "make"
     title: str = f"`make -j2` of {UNITS + 1} C files, at the level"
     note: str = (
-        "From the start of the command to its end, without any object file before. A "
-        "compiler starts three programs for each file, and looks for them in all folders "
-        "of `PATH`."
+        "The whole command, from scratch. Each file takes three programs: the compiler's "
+        "driver, the compiler and the assembler."
     )
     probes: tuple[Probe, ...] = (Probe(MAKE, f"{UNITS + 1} files", SECONDS),)
     levels: tuple[str, ...] = TRACED
     columns: tuple[Column, ...] = COLUMNS
-    efforts: Efforts = Efforts(Effort(3, 90), Effort(1, 25))  # noqa: RUF009
+    efforts: Efforts = Efforts(Effort(3, 75), Effort(1, 25))  # noqa: RUF009
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
@@ -135,7 +134,7 @@ class Makes:
 
 
 def write_project(folder: Path, units: int = UNITS) -> None:
-    """A C program of so many files and its main file, with a makefile."""
+    """Write a C program of that many files and a main file, with a makefile."""
     folder.mkdir()
     (folder / "Makefile").write_text(MAKEFILE)
     names = [f"unit_{number}" for number in range(units)]
@@ -151,15 +150,15 @@ def write_project(folder: Path, units: int = UNITS) -> None:
 
 @dataclass(frozen=True)
 class FirstWaits:
-    """The first waits from a place, which the supervisor rewrites meanwhile."""
+    """The first waits from a call site, during which the supervisor rewrites it."""
 
     programs: Programs
     name: str = "first-waits"
     title: str = "The first hundred waits from one place, together"
     note: str = (
-        f"In the first program of a timeline that waits, and the median of the "
-        f"{LATER_PROGRAMS} programs that follow it there: what decodes instructions is "
-        "made once."
+        "In the first program of a timeline that waits, for which the supervisor also "
+        "builds the tables of its decoder, and the median of the "
+        f"{LATER_PROGRAMS} programs that follow it."
     )
     probes: tuple[Probe, ...] = (
         Probe(
@@ -178,12 +177,12 @@ class FirstWaits:
         levels.HOST_AGAIN,
     )
     columns: tuple[Column, ...] = COLUMNS
-    efforts: Efforts = Efforts(Effort(21, 15), Effort(5, 4))  # noqa: RUF009
+    efforts: Efforts = Efforts(Effort(21, 12), Effort(5, 4))  # noqa: RUF009
 
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A timeline, and programs in it one after the other."""
+        """Run several programs in one timeline, one after the other."""
         calls = [self.programs.path("calls"), "first", str(FIRST_CALLS), "poll"]
         command = level.command("sh", "-c", REPEATED, "sh", *calls)
         finished = run(command, deadline.within(HANG_S))
@@ -197,53 +196,53 @@ class FirstWaits:
 
 
 def first_calls(finished: Finished) -> list[float] | str:
-    """The ticks of a call in each program, or what was wrong with one."""
+    """The ticks per call in each program, or why one failed."""
     found: list[float] = []
     for _, ticks in best_batches(finished.out):
         if isinstance(ticks, str):
             return ticks
         found.append(ticks)
-    # One that failed is the last, for whatever reason.
+    # No program follows one that fails.
     return found if len(found) == LATER_PROGRAMS + 1 else finished.complaint
 
 
 def moment_suites(programs: Programs, folder: Path) -> list[Suite]:
-    """What starts and ends, what is interrupted, and what is rewritten."""
+    """Processes, threads, signals, a build, and the first waits."""
     return [
         Calls(
             name="fork",
-            title="`fork` without `exec`: the child ends, and is waited for",
+            title="`fork` without `exec`, with the child's end and the wait for it",
             note="Best of five batches in each round.",
             probes=(Probe(FORK, "`fork`, `_exit`, `waitpid`", MICROSECONDS),),
             batch_ns=20e6,
-            efforts=Efforts(Effort(15, 25), Effort(3, 6)),
+            efforts=Efforts(Effort(15, 20), Effort(3, 6)),
             programs=programs,
             levels=TRACED,
             columns=COLUMNS,
         ),
         Calls(
             name="threads",
-            title="A thread that ends at once",
+            title="A thread that ends at once, with the wait for it",
             note="Best of five batches in each round.",
             probes=(Probe(THREAD, "`pthread_create`, `pthread_join`", MICROSECONDS),),
             batch_ns=20e6,
-            efforts=Efforts(Effort(21, 25), Effort(3, 6)),
+            efforts=Efforts(Effort(21, 20), Effort(3, 6)),
             programs=programs,
             levels=TRACED,
             columns=COLUMNS,
         ),
         Calls(
             name="signals",
-            title="Signals to oneself, each with a handler",
-            note="Best of five batches in each round. *A loop*: 90,000 multiplications, "
-            "each of which needs the product of the one before (some 0.1 ms), and then "
-            "a signal: a program that gets 10,000 signals in a second of its work.",
+            title="Signals to the process itself, with a handler",
+            note="Best of five batches in each round. The second row is the cost for a "
+            "program that gets 10,000 signals a second: 100,000 multiplications, each of "
+            "the previous product (about 0.1 ms), then one signal.",
             probes=(
                 Probe(SIGNAL, "`kill(getpid())`", MICROSECONDS),
-                Probe(WORK, "a loop, then `kill(getpid())`", MICROSECONDS),
+                Probe(WORK, "0.1 ms of work, then `kill(getpid())`", MICROSECONDS),
             ),
             batch_ns=10e6,
-            efforts=Efforts(Effort(15, 25), Effort(3, 6)),
+            efforts=Efforts(Effort(15, 20), Effort(3, 6)),
             programs=programs,
             levels=TRACED,
             columns=COLUMNS,

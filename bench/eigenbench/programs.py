@@ -10,7 +10,7 @@ from eigenbench.processes import Deadline, run
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs"
 NAMES = ("tickrate", "calls", "spawner", "changes", "threads", "minutes", "follower")
-# Run where there is no C library.
+# Run in containers that have no C library.
 IN_CONTAINERS = ("calls", "inside")
 CROWD = "crowd"
 # Linked statically.
@@ -40,12 +40,12 @@ class Programs:
 
     @property
     def in_containers(self) -> list[Path]:
-        """The files of the programs that need nothing else."""
+        """The files of the programs that containers run."""
         return [_static(self.folder) / name for name in IN_CONTAINERS]
 
     @property
     def crowd(self) -> str:
-        """The program that starts many small processes."""
+        """The program that starts many sleeping processes."""
         return str(_static(self.folder) / CROWD)
 
     def to_ns(self, ticks: float) -> float:
@@ -75,7 +75,7 @@ def prepare(folder: Path) -> Programs:
 
 
 def c_compiler() -> str | None:
-    """The compiler of these programs; None where there is none."""
+    """The C compiler; None if there is none."""
     return shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
 
 

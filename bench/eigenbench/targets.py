@@ -446,7 +446,7 @@ TARGETS = (
     ),
     *(
         Target(
-            "each of 10,000 members costs at most 1.5 × as much as each of 1,000",
+            "per process, 10,000 cost at most 1.5 × as much as 1,000",
             (f"{members.MEMBERS}/10000{what}",),
             (levels.RATE_10,),
             1.5,
@@ -456,7 +456,7 @@ TARGETS = (
         for what in ("", members.MEMORY, members.START, members.END)
     ),
     Target(
-        f"{members.IDLE_SIZE:,} members that sleep: no wake-up",
+        f"{members.IDLE_SIZE:,} members that sleep: no context switch",
         (members.IDLE_MEMBERS,),
         (levels.RATE_10, levels.CHANGED),
         0.0,

@@ -3,8 +3,7 @@
  *   calls BATCH_TICKS PROBE...   for each probe, one line as soon as it is known:
  *                                PROBE <tab> calls <tab> ticks   (the best batch)
  *                                PROBE <tab> wrong <tab> what the call did
- *   calls first CALLS PROBE      the same line for the first CALLS calls together, which
- *                                no other came before
+ *   calls first CALLS PROBE      the same line for the first CALLS calls of the process
  *   calls look TICKS             what the clocks show, and how far they move
  *                                while the counter makes that many ticks:
  *                                wall ns, monotonic ns, moved ns, moved ns
@@ -144,7 +143,7 @@ static void getppid_raw(uint64_t calls)
 		MUST(syscall(SYS_getppid) >= 0, "failed");
 }
 
-/* Processes and threads that end at once, and signals ----------------------- */
+/* Processes and threads that end at once, and signals ---------------------- */
 
 static void fork_and_wait(uint64_t calls)
 {
@@ -172,8 +171,8 @@ static void create_and_join(uint64_t calls)
 		     "no thread");
 }
 
-/* The work between two signals, where there are some 10,000 of them a second. */
-enum { WORK = 90000 };
+/* Multiplications between two signals, if there are about 10,000 signals a second. */
+enum { WORK = 100000 };
 
 static volatile sig_atomic_t handled;
 static pid_t self;
@@ -204,7 +203,7 @@ static void signal_oneself(uint64_t calls)
 	}
 }
 
-/* Each product needs the one before: three cycles each on most processors. */
+/* Each depends on the previous product, which takes three cycles on most processors. */
 static void work(void)
 {
 	uint64_t product = 1;

@@ -14,8 +14,8 @@
  * timeline touches until everybody has noticed: what is timed is the change alone,
  * not what members do upon it.
  *
- * With a control group there is one member more, which the group freezes before the
- * first change, and which does not have to notice any.  */
+ * With CGROUP, a directory of cgroup v2, there is one more member, which is moved there
+ * and frozen before the first change; nobody waits until it notices one.  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -50,7 +50,7 @@ struct slot {
 static struct slot *slots;
 static pid_t members[MOST_MEMBERS];
 static size_t started;
-/* Those that have to notice a change: the first of those that were started. */
+/* The first so many of them have to notice a change. */
 static size_t awaited;
 
 static void end_members(void)
@@ -226,7 +226,7 @@ static int is_frozen(const char *folder)
 	return strstr(events, "frozen 1") != NULL;
 }
 
-/* The last member is no longer awaited. */
+/* Nobody waits for the last member from then on. */
 static void freeze_last(const char *folder)
 {
 	char text[16];

@@ -4,13 +4,13 @@
  *
  * It prints "begin", and for each line on standard input it goes on:
  *
- *   started <tab> ticks   COUNT processes are about to sleep (since before the first
- *                         posix_spawn)
- *   ended <tab> ticks     all of them have ended and were waited for (since before
- *                         they were told to)
+ *   started <tab> ticks   COUNT processes are about to sleep (ticks since before the
+ *                         first posix_spawn)
+ *   ended <tab> ticks     all of them have ended and were waited for (ticks since they
+ *                         were told to end)
  *
- * A sleeper waits in poll with a timeout of a day, until the other end of a pipe is
- * closed: it does not stay when this program ends.  */
+ * A process sleeps in poll, with a timeout of a day, until the other end of a pipe is
+ * closed, so that none outlives this program.  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: crowd COUNT\n");
 		return 2;
 	}
-	/* The other ends are not for the sleepers. */
+	/* The sleepers must not hold these ends open. */
 	if (pipe(started) != 0 || pipe(gate) != 0 || fcntl(started[0], F_SETFD, FD_CLOEXEC) != 0
 	    || fcntl(gate[1], F_SETFD, FD_CLOEXEC) != 0)
 		fail("no pipe", 0);
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	wait_for_line();
 	uint64_t since = ticks_now();
 	start(count, started[1], gate[0]);
-	/* A sleeper that ends early is then the end of the file. */
+	/* If all sleepers have failed, reading ends. */
 	close(started[1]);
 	wait_until_started(count, started[0]);
 	report("started", since);

@@ -80,7 +80,7 @@ class Named(unittest.TestCase):
 
     def test_keys_of_probes_are_unlike_in_all_suites(self) -> None:
         programs = Programs(Path(), TICKS_PER_S)
-        suites = [
+        suites: list[Suite] = [
             *named_suites(programs),
             *change_suites(programs, Ground(Path())),
             *moment_suites(programs, Path()),
@@ -172,7 +172,7 @@ class Crowds(unittest.TestCase):
     def test_no_more_are_started_than_the_machine_lets_us(self) -> None:
         with patch("eigenbench.members.room", return_value=2_099):
             outcomes = measured("static/crowd", "exit 1", Sizes, self.WANTED[:1])
-        reason = "this machine lets us start 2099 processes only"
+        reason = "no more than 2099 processes can be started here"
         self.assertEqual(outcomes, [Failure("members/100", reason)])
 
 
