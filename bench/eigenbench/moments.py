@@ -4,7 +4,6 @@ Programs are traced only while the supervisor acts on them. The suites compare t
 with the host and with tracing for life.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from eigenbench.suites import (
     Suite,
     Value,
 )
+from eigenbench.timing import CommandError, timed
 
 FORK = "moments/fork"
 THREAD = "moments/thread"
@@ -123,14 +123,12 @@ class Makes:
         command = level.command(
             *OWN_MAKE, "-j2", f"--directory={project}", f"CC={c_compiler()}"
         )
-        begin = time.monotonic()
-        finished = run(command, deadline.within(MAKE_HANG_S))
-        took_s = time.monotonic() - begin
-        for probe in wanted:
-            if finished.succeeded:
-                yield Value(probe, took_s * SECONDS.scale)
-            else:
-                yield Failure(probe, finished.complaint)
+        try:
+            took_ns = timed(command, deadline.within(MAKE_HANG_S)).took
+        except (CommandError, OSError) as error:
+            yield from (Failure(probe, str(error)) for probe in wanted)
+            return
+        yield from (Value(probe, took_ns) for probe in wanted)
 
 
 def write_project(folder: Path, units: int = UNITS) -> None:
