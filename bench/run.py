@@ -25,7 +25,7 @@ from eigenbench.arguments import count, writable
 from eigenbench.attach import Attach
 from eigenbench.bandwidth import Estimates, bandwidth_levels, references
 from eigenbench.bounds import Bounds, Rates, bound_levels
-from eigenbench.changes import Changes
+from eigenbench.changes import change_suites
 from eigenbench.containers import container_suites
 from eigenbench.events import Events, event_levels
 from eigenbench.ground import Ground, ground
@@ -33,6 +33,8 @@ from eigenbench.idle import idle_levels, idle_suites
 from eigenbench.levels import CONTAINER, all_levels, verified
 from eigenbench.long_sleeps import long_sleeps
 from eigenbench.measuring import Loops, Wakes, Warps, measuring_levels
+from eigenbench.members import member_suites
+from eigenbench.moments import moment_suites
 from eigenbench.named import named_suites
 from eigenbench.pauses import Disturbances, Pauses
 from eigenbench.postgres import Postgres
@@ -59,13 +61,15 @@ PROGRAMS = ROOT / "build" / "bench"
 DOCUMENT = ROOT / "docs" / "performance.md"
 
 # The suites' own limits add up to a little less: the longest is a pause of an hour.
-FULL_RUN_S = 13530.0
-QUICK_RUN_S = 595.0
+FULL_RUN_S = 14220.0
+QUICK_RUN_S = 715.0
 REDIS_PROBE_S = 0.6
 REDIS_QUICK_PROBE_S = 0.2
 
 PEERS = {
     "libfaketime": ("faketime", "--version"),
+    "gcc": (programs.c_compiler() or "cc", "-dumpfullversion"),
+    "make": ("make", "--version"),
     "podman": ("podman", "--version"),
     "rt-tests": ("cyclictest", "--help"),
     "redis": ("redis-server", "--version"),
@@ -87,9 +91,17 @@ SUITES = (
     "spawn",
     "script",
     "start",
+    "fork",
+    "threads",
+    "signals",
+    "make",
+    "first-waits",
     "named-reads",
     "named-waits",
     "changes",
+    "changes-1000",
+    "members",
+    "idle-members",
     "attach",
     "redis",
     "postgres",
@@ -121,7 +133,7 @@ def main() -> int:
         compiled = programs.prepare(PROGRAMS)
         with (
             leftovers.removed(),
-            ground(compiled.static) as there,
+            ground(compiled.in_containers) as there,
             timelines.own(EIGENTIME, WRAPPER) as (eigentime, wrapper),
         ):
             report = measure(arguments, compiled, there, eigentime, wrapper)
@@ -147,7 +159,7 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="bench/run.py", description=__doc__)
     parser.add_argument(
-        "--quick", action="store_true", help="few rounds, at most ten minutes"
+        "--quick", action="store_true", help="few rounds, at most twelve minutes"
     )
     parser.add_argument(
         "--only",
@@ -213,8 +225,10 @@ def measure(
     levels |= {level.key: level for level in measuring_levels(probe)}
     every_suite: list[Suite] = [
         *program_suites(compiled),
+        *moment_suites(compiled, there.folder),
         *named_suites(compiled),
-        Changes(compiled),
+        *change_suites(compiled, there),
+        *member_suites(compiled),
         Attach(compiled),
         Redis(probe_s),
         Postgres(),

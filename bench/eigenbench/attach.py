@@ -1,7 +1,6 @@
 """How long a process is stopped while it is attached, and while it is detached."""
 
 import json
-import select
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from eigenbench import levels
 from eigenbench.columns import Column, Percentile
 from eigenbench.levels import RATE, RATE_TOLERANCE, Level
-from eigenbench.processes import Deadline, child, run
+from eigenbench.processes import Deadline, child, next_line, run
 from eigenbench.programs import Programs
 from eigenbench.samples import MILLISECONDS, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
@@ -108,7 +107,7 @@ class Attach:
         command += [str(self.programs.to_ticks(LOOK_NS))]
         pipe = subprocess.PIPE
         with child(command, out=pipe, stdin=pipe) as running:
-            if _line(running, deadline) != "ready":
+            if next_line(running, deadline) != "ready":
                 raise _Failed("the process did not start")
             yield running
 
@@ -138,7 +137,7 @@ class Attach:
         assert running.stdin
         running.stdin.write(b"\n")
         running.stdin.flush()
-        line = _line(running, deadline)
+        line = next_line(running, deadline)
         if not line:
             raise _Failed("the process does not go on")
         moved_ns, ticks = map(float, line.split())
@@ -146,11 +145,3 @@ class Attach:
         # The counter is read around the clock: a hold-up only ever lowers the rate.
         if not promised / HELD_UP <= rate <= promised * (1 + RATE_TOLERANCE):
             raise _Failed(f"its clock moves at {rate:.2f} of the host's rate")
-
-
-def _line(running: subprocess.Popen[bytes], deadline: Deadline) -> str:
-    """The next line of a process; empty if none comes in time."""
-    assert running.stdout
-    if not select.select([running.stdout], [], [], deadline.remaining())[0]:
-        return ""
-    return running.stdout.readline().decode().strip()

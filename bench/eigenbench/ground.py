@@ -49,6 +49,16 @@ class Ground:
         """A name that no other container has."""
         return f"{_prefix()}-{next(self._numbers)}"
 
+    @contextmanager
+    def freezer(self) -> Iterator[Path]:
+        """A control group that can freeze processes; they must have ended when it is left."""
+        folder = _unified() / self.name()
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            _remove_cgroup(folder, Deadline(REMOVAL_TIMEOUT_S))
+
     def reap(self) -> bool:
         """Take leave of the adopted processes that have ended; whether any are left.
 
@@ -111,6 +121,12 @@ def mounts_below(folder: Path, mountinfo: str) -> list[str]:
 
 def _prefix() -> str:
     return f"eigenbench-{os.getpid()}"
+
+
+def _unified() -> Path:
+    """The hierarchy of version 2, which may be mounted beside those of version 1."""
+    hybrid = CGROUPS / "unified"
+    return hybrid if hybrid.is_dir() else CGROUPS
 
 
 def _cgroups() -> list[Path]:

@@ -5,6 +5,7 @@ harness, which then ends the group it knows by the child's id.
 """
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 from typing import IO
 
 # How long a child may take to go after SIGTERM before SIGKILL follows.
@@ -99,8 +101,9 @@ def run(argv: Sequence[str], deadline: Deadline) -> Finished:
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         status: int | None = None
         try:
-            with child(argv, out, err) as process, suppress(subprocess.TimeoutExpired):
-                status = process.wait(deadline.remaining())
+            with child(argv, out, err) as process:
+                if exits(process.pid, deadline):
+                    status = process.wait()
         except OSError as error:
             return Finished(127, "", f"{argv[0]}: {error.strerror}")
         return Finished(status, _content(out), _content(err))
@@ -113,9 +116,7 @@ def run_used(argv: Sequence[str], deadline: Deadline) -> tuple[Finished, Used | 
         start = time.monotonic()
         try:
             with child(argv, out, err) as process:
-                while deadline.remaining() and not _has_exited(process.pid):
-                    time.sleep(POLL_S)
-                if _has_exited(process.pid):
+                if exits(process.pid, deadline):
                     wall_s = time.monotonic() - start
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
@@ -129,22 +130,34 @@ def run_used(argv: Sequence[str], deadline: Deadline) -> tuple[Finished, Used | 
         return Finished(ended, _content(out), _content(err)), used
 
 
+def next_line(process: subprocess.Popen[bytes], deadline: Deadline) -> str:
+    """The next line of a child; empty if none comes in time."""
+    assert process.stdout
+    if not select.select([process.stdout], [], [], deadline.remaining())[0]:
+        return ""
+    return process.stdout.readline().decode().strip()
+
+
+def exits(pid: int, deadline: Deadline) -> bool:
+    """Whether a child that was not reaped has exited, or does before the deadline."""
+    process = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        return bool(poll.poll(ceil(deadline.remaining() * 1e3)))
+    finally:
+        os.close(process)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a child and what is left of its group; nothing if it was reaped."""
     if process.returncode is not None:
         return
     _signal_group(process.pid, signal.SIGTERM)
-    end_of_grace = Deadline(GRACE_S)
-    while end_of_grace.remaining() and not _has_exited(process.pid):
-        time.sleep(POLL_S)
+    exits(process.pid, Deadline(GRACE_S))
     # Not reaped yet, so the group's id cannot belong to anybody else.
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _has_exited(pid: int) -> bool:
-    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, pid, options) is not None
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:

@@ -10,8 +10,11 @@ from eigenbench.processes import Deadline, run
 
 SOURCES = Path(__file__).resolve().parent.parent / "programs"
 NAMES = ("tickrate", "calls", "spawner", "changes", "threads", "minutes", "follower")
-# Linked statically too, to be run where there is no C library.
-STATIC = ("calls", "inside")
+# Run in containers that have no C library.
+IN_CONTAINERS = ("calls", "inside")
+CROWD = "crowd"
+# Linked statically.
+STATIC = (*IN_CONTAINERS, CROWD)
 NO_JEMALLOC = "no_jemalloc"
 FLAGS = ("-O2", "-Wall", "-Wextra", "-std=gnu17", "-pthread")
 
@@ -36,9 +39,14 @@ class Programs:
         return str(self.folder / name)
 
     @property
-    def static(self) -> list[Path]:
-        """The files of the programs that need nothing else."""
-        return [_static(self.folder) / name for name in STATIC]
+    def in_containers(self) -> list[Path]:
+        """The files of the programs that containers run."""
+        return [_static(self.folder) / name for name in IN_CONTAINERS]
+
+    @property
+    def crowd(self) -> str:
+        """The program that starts many sleeping processes."""
+        return str(_static(self.folder) / CROWD)
 
     def to_ns(self, ticks: float) -> float:
         """A count of ticks as nanoseconds of host time."""
@@ -51,7 +59,7 @@ class Programs:
 
 def prepare(folder: Path) -> Programs:
     """Compile what is missing or out of date and measure the counter's rate."""
-    compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
+    compiler = c_compiler()
     if compiler is None:
         raise ProgramError("no C compiler found: install the package gcc")
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,6 +72,11 @@ def prepare(folder: Path) -> Programs:
     library.parent.mkdir(exist_ok=True)
     _compile(compiler, NO_JEMALLOC, library, "-shared", "-fPIC")
     return Programs(folder, tick_rate(folder))
+
+
+def c_compiler() -> str | None:
+    """The C compiler; None if there is none."""
+    return shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
 
 
 def no_jemalloc(folder: Path) -> Path:

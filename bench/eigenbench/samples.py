@@ -23,10 +23,12 @@ NANOSECONDS = Unit("ns", "ns", 1.0)
 MICROSECONDS = Unit("µs", "ns", 1e3)
 MILLISECONDS = Unit("ms", "ns", 1e6)
 SECONDS = Unit("s", "ns", 1e9)
+KIBIBYTES = Unit("KiB", "B", 2.0**10)
 MEBIBYTES = Unit("MiB", "B", 2.0**20)
 PERCENT = Unit("%", "%", 1.0)
 PPM = Unit("ppm", "ppm", 1.0)
 COUNT = Unit("", "", 1.0)
+PER_SECOND = Unit("/s", "/s", 1.0)
 REQUESTS = Unit("requests/s", "requests/s", 1.0)
 
 

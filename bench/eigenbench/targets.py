@@ -13,6 +13,8 @@ from eigenbench import (
     idle,
     levels,
     measuring,
+    members,
+    moments,
     pauses,
     reads,
     reporting,
@@ -405,11 +407,59 @@ TARGETS = (
             ("a command that sleeps for 30 days: at most 0.1 s", idle.MONTH, 0.1e9),
         )
     ),
+    *(
+        Target(
+            f"{title}: at most {limit:.2f} × the host",
+            probes,
+            (levels.OFFSET, levels.RATE_10),
+            limit,
+            levels.HOST,
+        )
+        for title, probes, limit in (
+            ("`fork` without `exec`", (moments.FORK,), 1.05),
+            ("a thread made and joined", (moments.THREAD,), 1.02),
+            (
+                "a signal, and a program that gets 10,000 a second",
+                (moments.SIGNAL, moments.WORK),
+                1.05,
+            ),
+            ("`make -j2`", (moments.MAKE,), 1.10),
+        )
+    ),
     Target(
-        "a change of a named timeline reaches the last of 100 members: at most 3 ms",
-        ("change-100/command",),
-        (levels.CHANGED,),
-        3e6,
+        "the first hundred waits from a place: at most 0.3 × tracing for life",
+        (moments.FIRST, moments.LATER),
+        (levels.RATE_10,),
+        0.3,
+        levels.RATE_10_TRACED,
+    ),
+    *(
+        Target(
+            "a change of a named timeline reaches the last of "
+            f"{count:,} members: at most {limit_ms} ms",
+            (f"change-{count}/command", f"change-{count}-frozen/command"),
+            (levels.CHANGED,),
+            limit_ms * 1e6,
+            None,
+        )
+        for count, limit_ms in ((100, 3), (1_000, 30))
+    ),
+    *(
+        Target(
+            "per process, 10,000 cost at most 1.5 × as much as 1,000",
+            (f"{members.MEMBERS}/10000{what}",),
+            (levels.RATE_10,),
+            1.5,
+            levels.RATE_10,
+            beside=f"{members.MEMBERS}/1000{what}",
+        )
+        for what in ("", members.MEMORY, members.START, members.END)
+    ),
+    Target(
+        f"{members.IDLE_SIZE:,} members that sleep: no context switch",
+        (members.IDLE_MEMBERS,),
+        (levels.RATE_10, levels.CHANGED),
+        0.0,
         None,
     ),
     Target(

@@ -3,6 +3,7 @@
  *   calls BATCH_TICKS PROBE...   for each probe, one line as soon as it is known:
  *                                PROBE <tab> calls <tab> ticks   (the best batch)
  *                                PROBE <tab> wrong <tab> what the call did
+ *   calls first CALLS PROBE      the same line for the first CALLS calls of the process
  *   calls look TICKS             what the clocks show, and how far they move
  *                                while the counter makes that many ticks:
  *                                wall ns, monotonic ns, moved ns, moved ns
@@ -16,11 +17,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -138,6 +141,84 @@ static void getppid_raw(uint64_t calls)
 {
 	while (calls--)
 		MUST(syscall(SYS_getppid) >= 0, "failed");
+}
+
+/* Processes and threads that end at once, and signals ---------------------- */
+
+static void fork_and_wait(uint64_t calls)
+{
+	int status;
+	while (calls--) {
+		pid_t child = fork();
+		if (child == 0)
+			_exit(0);
+		MUST(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+		     "the child did not end as it should");
+	}
+}
+
+static void *ends(void *unused)
+{
+	return unused;
+}
+
+static void create_and_join(uint64_t calls)
+{
+	pthread_t thread;
+	while (calls--)
+		MUST(pthread_create(&thread, NULL, ends, NULL) == 0
+			     && pthread_join(thread, NULL) == 0,
+		     "no thread");
+}
+
+/* Multiplications between two signals, if there are about 10,000 signals a second. */
+enum { WORK = 100000 };
+
+static volatile sig_atomic_t handled;
+static pid_t self;
+
+static void handle(int unused)
+{
+	(void)unused;
+	handled = 1;
+}
+
+static void signal_setup(void)
+{
+	self = getpid();
+	MUST(sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handle}, NULL) == 0,
+	     "no handler");
+}
+
+static void signal_teardown(void)
+{
+	signal(SIGUSR1, SIG_DFL);
+}
+
+static void signal_oneself(uint64_t calls)
+{
+	while (calls--) {
+		handled = 0;
+		MUST(kill(self, SIGUSR1) == 0 && handled, "the handler did not run");
+	}
+}
+
+/* Each depends on the previous product, which takes three cycles on most processors. */
+static void work(void)
+{
+	uint64_t product = 1;
+	for (int i = 0; i < WORK; i++) {
+		product *= 0x9e3779b97f4a7c15;
+		__asm__ volatile("" : "+r"(product));
+	}
+}
+
+static void work_and_signal(uint64_t calls)
+{
+	while (calls-- && !wrong) {
+		work();
+		signal_oneself(1);
+	}
 }
 
 /* Two threads that hand each other the turn --------------------------------
@@ -265,6 +346,10 @@ static const struct probe {
 	{"cond-realtime", cond_realtime_setup, cond_round_trip, cond_teardown},
 	{"cond-monotonic", cond_monotonic_setup, cond_round_trip, cond_teardown},
 	{"getppid", nothing, getppid_raw, nothing},
+	{"fork", nothing, fork_and_wait, nothing},
+	{"thread", nothing, create_and_join, nothing},
+	{"signal", signal_setup, signal_oneself, signal_teardown},
+	{"work", signal_setup, work_and_signal, signal_teardown},
 };
 
 static uint64_t ticks_for(const struct probe *probe, uint64_t calls)
@@ -288,6 +373,15 @@ static uint64_t calls_in(const struct probe *probe, uint64_t batch_ticks)
 	return scaled ? scaled : 1;
 }
 
+static void report(const struct probe *probe, uint64_t calls, uint64_t ticks)
+{
+	if (wrong)
+		printf("%s\twrong\t%s\n", probe->name, wrong);
+	else
+		printf("%s\t%" PRIu64 "\t%" PRIu64 "\n", probe->name, calls, ticks);
+	fflush(stdout);
+}
+
 static void measure(const struct probe *probe, uint64_t batch_ticks)
 {
 	uint64_t best = UINT64_MAX, calls = 0;
@@ -302,11 +396,18 @@ static void measure(const struct probe *probe, uint64_t batch_ticks)
 		}
 		probe->teardown();
 	}
-	if (wrong)
-		printf("%s\twrong\t%s\n", probe->name, wrong);
-	else
-		printf("%s\t%" PRIu64 "\t%" PRIu64 "\n", probe->name, calls, best);
-	fflush(stdout);
+	report(probe, calls, best);
+}
+
+static void measure_first(const struct probe *probe, uint64_t calls)
+{
+	uint64_t ticks = 0;
+	probe->setup();
+	if (!wrong) {
+		ticks = ticks_for(probe, calls);
+		probe->teardown();
+	}
+	report(probe, calls, ticks);
 }
 
 static int64_t clock_ns(clockid_t clock)
@@ -344,8 +445,13 @@ int main(int argc, char **argv)
 		look(strtoull(argv[2], NULL, 10));
 		return 0;
 	}
+	if (argc == 4 && strcmp(argv[1], "first") == 0) {
+		measure_first(find(argv[3]), strtoull(argv[2], NULL, 10));
+		return 0;
+	}
 	if (argc < 3) {
-		fprintf(stderr, "usage: calls BATCH_TICKS PROBE... | calls look TICKS\n");
+		fprintf(stderr, "usage: calls BATCH_TICKS PROBE... | calls first CALLS PROBE | "
+				"calls look TICKS\n");
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)

@@ -1,6 +1,6 @@
 /* How long a change takes to reach the last member of a named timeline, in ticks.
  *
- *   changes EIGENTIME NAME MEMBERS waits|reads CHANGES
+ *   changes EIGENTIME NAME MEMBERS waits|reads CHANGES [CGROUP]
  *
  * It lets MEMBERS processes join the timeline, one `eigentime run` each, and then
  * leaps on CHANGES times by the command and CHANGES times by the request that the
@@ -12,7 +12,10 @@
  * A member waits for a day that the leap lets be past, or reads the clock until it
  * is, notes the counter in memory that all share, and then blocks in a call that no
  * timeline touches until everybody has noticed: what is timed is the change alone,
- * not what members do upon it.  */
+ * not what members do upon it.
+ *
+ * With CGROUP, a directory of cgroup v2, there is one more member, which is moved there
+ * and frozen before the first change; nobody waits until it notices one.  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,7 +38,7 @@
 extern char **environ;
 
 enum { WAIT_S = 86400, LEAP_S = 2 * WAIT_S };
-enum { WARM_UP = 20, MOST_MEMBERS = 1000, POLL_US = 500, SETTLE_US = 20000, PATIENCE_US = 5000000 };
+enum { WARM_UP = 20, MOST_MEMBERS = 1001, POLL_US = 500, SETTLE_US = 20000, PATIENCE_US = 30000000 };
 
 /* What a member tells: the turn it is ready for, the turn it has seen, and when. */
 struct slot {
@@ -47,6 +50,8 @@ struct slot {
 static struct slot *slots;
 static pid_t members[MOST_MEMBERS];
 static size_t started;
+/* The first so many of them have to notice a change. */
+static size_t awaited;
 
 static void end_members(void)
 {
@@ -182,7 +187,7 @@ static void wait_for_all(int (*is_done)(size_t, uint32_t, int), uint32_t turn, i
 			 const char *otherwise)
 {
 	int left = PATIENCE_US / POLL_US;
-	for (size_t i = 0; i < started;) {
+	for (size_t i = 0; i < awaited;) {
 		if (is_done(i, turn, waits)) {
 			i++;
 		} else {
@@ -191,6 +196,46 @@ static void wait_for_all(int (*is_done)(size_t, uint32_t, int), uint32_t turn, i
 			usleep(POLL_US);
 		}
 	}
+}
+
+static int open_in(const char *folder, const char *name, int flags)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	int file = open(path, flags | O_CLOEXEC);
+	if (file < 0)
+		fail("the control group cannot be opened");
+	return file;
+}
+
+static void write_in(const char *folder, const char *name, const char *text)
+{
+	int file = open_in(folder, name, O_WRONLY);
+	if (write(file, text, strlen(text)) < 0)
+		fail("the control group does not do as it is told");
+	close(file);
+}
+
+static int is_frozen(const char *folder)
+{
+	char events[256];
+	int file = open_in(folder, "cgroup.events", O_RDONLY);
+	ssize_t length = read(file, events, sizeof events - 1);
+	close(file);
+	events[length > 0 ? length : 0] = 0;
+	return strstr(events, "frozen 1") != NULL;
+}
+
+/* Nobody waits for the last member from then on. */
+static void freeze_last(const char *folder)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", members[--awaited]);
+	write_in(folder, "cgroup.procs", text);
+	write_in(folder, "cgroup.freeze", "1");
+	for (int left = PATIENCE_US / POLL_US; !is_frozen(folder); usleep(POLL_US))
+		if (!left--)
+			fail("the control group does not freeze");
 }
 
 static void leap_by_command(char *eigentime, char *name)
@@ -235,7 +280,7 @@ static void leap_by_request(char *name)
 static uint64_t last_ticks(void)
 {
 	uint64_t last = 0;
-	for (size_t i = 0; i < started; i++)
+	for (size_t i = 0; i < awaited; i++)
 		if (slots[i].ticks > last)
 			last = slots[i].ticks;
 	return last;
@@ -246,10 +291,13 @@ int main(int argc, char **argv)
 	int gate[2];
 	if (argc == 6 && strcmp(argv[1], "member") == 0)
 		return be_member(argv + 2);
-	size_t count = argc == 6 ? strtoul(argv[3], NULL, 10) : 0;
-	uint32_t changes = argc == 6 ? 2 * (uint32_t)strtoul(argv[5], NULL, 10) : 0;
-	if (!count || count > MOST_MEMBERS || !changes) {
-		fprintf(stderr, "usage: changes EIGENTIME NAME MEMBERS waits|reads CHANGES\n");
+	int complete = argc == 6 || argc == 7;
+	const char *group = argc == 7 ? argv[6] : NULL;
+	awaited = complete ? strtoul(argv[3], NULL, 10) + (group != NULL) : 0;
+	uint32_t changes = complete ? 2 * (uint32_t)strtoul(argv[5], NULL, 10) : 0;
+	if (!awaited || awaited > MOST_MEMBERS || !changes) {
+		fprintf(stderr,
+			"usage: changes EIGENTIME NAME MEMBERS waits|reads CHANGES [CGROUP]\n");
 		return 2;
 	}
 	int waits = strcmp(argv[4], "waits") == 0;
@@ -260,9 +308,11 @@ int main(int argc, char **argv)
 		fail("no shared memory");
 	map_slots(memory);
 	atexit(end_members);
-	start_members(argv[1], argv[2], argv[4], count, memory, gate[0]);
+	start_members(argv[1], argv[2], argv[4], awaited, memory, gate[0]);
 	for (uint32_t turn = 1; turn <= changes; turn++) {
 		wait_for_all(is_ready, turn, waits, "not all members wait");
+		if (group && turn == 1)
+			freeze_last(group);
 		usleep(SETTLE_US);
 		int by_command = turn % 2;
 		uint64_t start = ticks_now();
@@ -274,7 +324,7 @@ int main(int argc, char **argv)
 		printf("%s\t%" PRIu64 "\n", by_command ? "command" : "request",
 		       last_ticks() - start);
 		fflush(stdout);
-		for (size_t i = 0; i < started; i++)
+		for (size_t i = 0; i < awaited; i++)
 			if (write(gate[1], "x", 1) != 1)
 				fail("the members cannot be released");
 	}

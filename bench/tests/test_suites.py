@@ -1,14 +1,27 @@
 """What the programs print becomes values, each of its own probe."""
 
+import shutil
 import unittest
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from eigenbench import levels
 from eigenbench.attach import Attach
-from eigenbench.changes import Changes, changes
+from eigenbench.changes import change_suites, changes
+from eigenbench.ground import Ground
 from eigenbench.levels import Level
+from eigenbench.members import Sizes, member_suites
+from eigenbench.moments import (
+    FIRST,
+    LATER,
+    MAKE,
+    FirstWaits,
+    Makes,
+    moment_suites,
+    write_project,
+)
 from eigenbench.named import named_suites
 from eigenbench.processes import Deadline
 from eigenbench.programs import Programs
@@ -19,18 +32,34 @@ TICKS_PER_S = 1e9
 LEVEL = Level("here", "here", "", (("eigentime",),))
 
 
+HOST = Level("host", "host", "", ((),))
+
+
 def measured(
-    name: str, script: str, suite: type[Changes] | None, wanted: Sequence[str]
+    name: str,
+    script: str,
+    suite: Callable[[Programs], Suite],
+    wanted: Sequence[str],
+    level: Level = HOST,
 ) -> list[Outcome]:
     """A round with a program that is a shell script."""
     with TemporaryDirectory() as folder:
         program = Path(folder) / name
+        program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        programs = Programs(Path(folder), TICKS_PER_S)
-        chosen: Suite = suite(programs) if suite else named_suites(programs)[0]
-        level = LEVEL if suite else Level("host", "host", "", ((),))
+        chosen = suite(Programs(Path(folder), TICKS_PER_S))
         return list(chosen.measure(level, wanted, Deadline(10)))
+
+
+def named_reads(programs: Programs) -> Suite:
+    """The first of the named timelines' suites."""
+    return named_suites(programs)[0]
+
+
+def some_changes(programs: Programs) -> Suite:
+    """The changes that few members notice."""
+    return change_suites(programs, Ground(Path()))[0]
 
 
 class Named(unittest.TestCase):
@@ -38,20 +67,26 @@ class Named(unittest.TestCase):
         script = 'shift; for probe; do printf "$probe\\t10\\t500\\n"; done'
         wanted = ("named/realtime", "named/monotonic")
         self.assertEqual(
-            measured("calls", script, None, wanted),
+            measured("calls", script, named_reads, wanted),
             [Value(probe, 50.0) for probe in wanted],
         )
 
     def test_a_probe_that_hangs_the_program_fails_under_its_own_key(self) -> None:
         script = "echo broken >&2; exit 1"
         self.assertEqual(
-            measured("calls", script, None, ("named/realtime",)),
+            measured("calls", script, named_reads, ("named/realtime",)),
             [Failure("named/realtime", "broken")],
         )
 
     def test_keys_of_probes_are_unlike_in_all_suites(self) -> None:
         programs = Programs(Path(), TICKS_PER_S)
-        suites = [*named_suites(programs), Changes(programs), Attach(programs)]
+        suites: list[Suite] = [
+            *named_suites(programs),
+            *change_suites(programs, Ground(Path())),
+            *moment_suites(programs, Path()),
+            *member_suites(programs),
+            Attach(programs),
+        ]
         keys = [probe.key for suite in suites for probe in suite.probes]
         self.assertEqual(len(keys), len(set(keys)))
 
@@ -62,7 +97,7 @@ class Changing(unittest.TestCase):
     def test_every_change_is_a_value_of_its_own(self) -> None:
         script = r"printf 'command\t5\nrequest\t3\ncommand\t7\n'"
         self.assertEqual(
-            measured("changes", script, Changes, self.WANTED),
+            measured("changes", script, some_changes, self.WANTED, LEVEL),
             [
                 Value("change-1/command", 5.0, 0),
                 Value("change-1/request", 3.0, 1),
@@ -73,7 +108,7 @@ class Changing(unittest.TestCase):
     def test_what_was_measured_before_a_failure_is_kept(self) -> None:
         script = r"printf 'command\t5\n'; echo gone >&2; exit 1"
         self.assertEqual(
-            measured("changes", script, Changes, self.WANTED[:1]),
+            measured("changes", script, some_changes, self.WANTED[:1], LEVEL),
             [
                 Value("change-1/command", 5.0, 0),
                 Failure("change-1/command", "gone"),
@@ -82,6 +117,63 @@ class Changing(unittest.TestCase):
 
     def test_other_lines_are_not_changes(self) -> None:
         self.assertEqual(list(changes("hello\nrequest\t3\n")), [("request", 3.0)])
+
+
+class Moments(unittest.TestCase):
+    def test_the_first_program_stands_apart_from_those_that_follow_it(self) -> None:
+        # As many ticks as programs have been there, of a hundred calls each.
+        script = 'echo >> "$0.log"; printf "poll\\t100\\t%d\\n" $(wc -l < "$0.log")'
+        self.assertEqual(
+            measured("calls", script, FirstWaits, (FIRST, LATER)),
+            [Value(FIRST, 1.0), Value(LATER, 4.0)],
+        )
+
+    def test_a_program_that_fails_leaves_no_value(self) -> None:
+        for script, reason in (
+            (r"printf 'poll\twrong\tno pipe\n'", "no pipe"),
+            ("echo gone >&2; exit 3", "gone"),
+        ):
+            self.assertEqual(
+                measured("calls", script, FirstWaits, (FIRST,)),
+                [Failure(FIRST, reason)],
+            )
+
+    def test_the_project_builds_again_and_again(self) -> None:
+        if shutil.which("make") is None:
+            self.skipTest("needs make")
+        with TemporaryDirectory() as folder:
+            write_project(Path(folder, "project"), units=3)
+            suite = Makes(Programs(Path(), TICKS_PER_S), Path(folder))
+            for _ in range(2):
+                (outcome,) = suite.measure(HOST, (MAKE,), Deadline(60))
+                self.assertIsInstance(outcome, Value)
+            objects = sorted(file.name for file in Path(folder).rglob("*.o"))
+            self.assertEqual(objects, ["main.o", "unit_0.o", "unit_1.o", "unit_2.o"])
+
+
+class Crowds(unittest.TestCase):
+    WANTED = ("members/100", "members/100/memory", "members/1000")
+
+    def test_on_the_host_there_is_no_supervisor_to_look_at(self) -> None:
+        script = "echo begin; read line; printf 'started\\t%d\\n' $((7 * $1)); "
+        script += "read line; printf 'ended\\t5\\n'; read line"
+        self.assertEqual(
+            measured("static/crowd", script, Sizes, self.WANTED),
+            [Value("members/100", 7.0), Value("members/1000", 7.0)],
+        )
+
+    def test_a_crowd_that_does_not_start_says_why(self) -> None:
+        script = "echo begin; read line; echo no more processes >&2; exit 1"
+        self.assertEqual(
+            measured("static/crowd", script, Sizes, self.WANTED[:2]),
+            [Failure(probe, "no more processes") for probe in self.WANTED[:2]],
+        )
+
+    def test_no_more_are_started_than_the_machine_lets_us(self) -> None:
+        with patch("eigenbench.members.room", return_value=2_099):
+            outcomes = measured("static/crowd", "exit 1", Sizes, self.WANTED[:1])
+        reason = "no more than 2099 processes can be started here"
+        self.assertEqual(outcomes, [Failure("members/100", reason)])
 
 
 class Attaching(unittest.TestCase):

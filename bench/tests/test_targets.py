@@ -2,7 +2,7 @@
 
 import unittest
 
-from eigenbench import bandwidth, bounds, levels, sleeps
+from eigenbench import bandwidth, bounds, levels, members, sleeps
 from eigenbench.samples import Samples
 from eigenbench.targets import Outcome, Verdict, undecided, verdicts
 
@@ -103,6 +103,24 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(
             (found.measured.n, found.outcome), (3 * ROUNDS, Outcome.MISSED)
         )
+
+    def test_what_many_cost_is_held_against_what_fewer_do(self) -> None:
+        samples = Samples()
+        for what, many in ((members.START, 149.0), (members.END, 151.0)):
+            add(samples, f"members/1000{what}", levels.RATE_10, 100.0)
+            add(samples, f"members/10000{what}", levels.RATE_10, many)
+        start = verdict(samples, f"members/10000{members.START}", levels.RATE_10)
+        end = verdict(samples, f"members/10000{members.END}", levels.RATE_10)
+        self.assertEqual(
+            (start.outcome, end.outcome), (Outcome.REACHED, Outcome.MISSED)
+        )
+
+    def test_a_single_wake_up_in_most_rounds_is_one_too_many(self) -> None:
+        for woken, outcome in ((0.0, Outcome.REACHED), (0.1, Outcome.MISSED)):
+            samples = Samples()
+            add(samples, members.IDLE_MEMBERS, levels.CHANGED, woken)
+            found = verdict(samples, members.IDLE_MEMBERS, levels.CHANGED)
+            self.assertIs(found.outcome, outcome)
 
     def test_what_is_added_is_the_difference_within_rounds(self) -> None:
         samples = Samples()
