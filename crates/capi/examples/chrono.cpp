@@ -31,7 +31,7 @@ static void print(const char* name, const std::optional<std::chrono::nanoseconds
 int main() {
   std::cout << "version=" << eigentime::version() << '\n' << "trust=" << eigentime::trust() << '\n';
 
-  /* For programs that read often: the thread compares the clock with the kernel's, not a reading. */
+  /* For programs that read often: a thread, not a reading, compares the clock with the kernel's. */
   const eigentime::upkeep_thread upkeep(50ms);
 
   const auto steady = took<eigentime::steady_clock>(20ms);
