@@ -1,4 +1,4 @@
-"""`eigentime report`: what follows from results of `eigentime bench`."""
+"""`eigentime report`: conclusions from results of `eigentime bench`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from eigentime_report import __version__
 from eigentime_report.basics import Refused
 
-# What computes takes a second to import, which those who ask for help need not wait for.
+# Computing modules take a second to import, which `--help` does not need.
 if TYPE_CHECKING:
     from eigentime_report.comparison import Judgement
     from eigentime_report.page import Page
@@ -27,11 +27,11 @@ FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130
 
-# Begins the terminal's line anew.
+# Returns to the beginning of the terminal's line.
 WIPE = "\r\x1b[K"
 
 FIGURE_FORMATS = ("png", "svg")
-# With less, a coin would do.
+# Any less would be no better than a coin toss.
 LEAST_CONFIDENCE = 0.5
 
 NOTES = """\
@@ -110,7 +110,7 @@ SWITCHES = {
     "--json": "print JSON",
     "-q --quiet": "do not tell what is done at the moment",
 }
-# What can be given several times: its flags, metavar and type, and what it is for.
+# Repeatable options: flags, metavar, type and help.
 LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
     (
         "-o --output",
@@ -120,7 +120,7 @@ LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
     ),
     ("--fail-if", "CONDITION", str, "end with status 1 if this is so (missed); see below"),
 )
-# What can be given once, with its default.
+# Options that can be given once, with their defaults.
 VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
     ("--tables", "DIR", Path, None, "write each table as CSV, HTML, Markdown and LaTeX"),
     ("--figures", "DIR", Path, None, "write each chart as an image"),
@@ -142,7 +142,7 @@ VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments."""
+    """The argument parser."""
     found = argparse.ArgumentParser(
         prog="eigentime report",
         description="Evaluate results of eigentime bench: tables, tests, plots and conclusions.",
@@ -166,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Does what is asked for, and returns the exit status."""
+    """Does what is requested, and returns the exit status."""
     options = parser().parse_args(arguments)
     try:
         return _run(options)
@@ -215,7 +215,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _print(text: str) -> None:
-    """Prints, or says why that cannot be."""
+    """Prints, or reports why that failed."""
     try:
         print(text, end="", flush=True)
     except OSError as error:
@@ -225,7 +225,7 @@ def _print(text: str) -> None:
 
 
 def _detail(options: argparse.Namespace) -> Detail:
-    """How much of a report anybody will see."""
+    """How much of the report is needed."""
     from eigentime_report.report import Detail
 
     if options.figures or any(it.suffix.lower() == ".html" for it in options.output):
@@ -235,7 +235,7 @@ def _detail(options: argparse.Namespace) -> Detail:
 
 
 def _load(folders: Sequence[Path], tell: Tell) -> tuple[Results | None, Results]:
-    """The results from before, if there are two folders, and those to report on."""
+    """The results from before, if there are two folders, and the results to report on."""
     from eigentime_report.report import told_apart
     from eigentime_report.results import load
 
@@ -269,7 +269,7 @@ def _page(
 
 
 def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
-    """Says which conditions are not reached, and returns the exit status."""
+    """Prints which conditions are not met, and returns the exit status."""
     from eigentime_report.comparison import Outcome
 
     for it in judgements:
@@ -283,7 +283,7 @@ def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
 
 @contextmanager
 def _progress(is_quiet: bool) -> Iterator[Tell]:
-    """Says on a terminal what is done at the moment, in one line that goes when all is done."""
+    """Shows the current step on a terminal, in one line that disappears at the end."""
     is_seen = sys.stderr.isatty() and not is_quiet
 
     def show(text: str) -> None:
@@ -300,13 +300,13 @@ def _progress(is_quiet: bool) -> Iterator[Tell]:
 
 
 def main() -> NoReturn:
-    """The program. Status 1 is for conditions that have failed, and for nothing else."""
-    # As for other programs, it is no fault that nobody reads to the end.
+    """The program. Status 1 is only for failed conditions."""
+    # As in other programs, a closed output pipe is not an error.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    # Those that are not closed.
+    # The streams that are not closed.
     streams = [it for it in (sys.stdout, sys.stderr) if it]
     for stream in streams:
-        # A terminal that has no µ is to show the rest.
+        # A terminal without µ still shows the rest.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -328,7 +328,7 @@ def main() -> NoReturn:
         try:
             stream.flush()
         except OSError as error:
-            # Python would try it once more, and end with a status of its own.
+            # Python would try to flush again, and exit with its own status.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if not status:
                 print(f"eigentime report: {error.strerror or error}", file=sys.stderr)

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def papers_tables(analysis: Analysis) -> Iterator[Table]:
-    """All of them, whether they have rows or not."""
+    """All of them, with or without rows."""
     results, share = analysis.results, analysis.confidence
     for load in results.loads:
         yield overhead_table(results, load, confidence=share, as_in_paper=analysis.as_in_paper)
