@@ -1,4 +1,4 @@
-"""Changes and outcomes as tables, as a forest plot and in plain sentences."""
+"""Changes and outcomes as tables, as a forest plot and as plain sentences."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
