@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Watch clocks come away from the kernel's: ours and its peers, for ten minutes."""
+"""Watches clocks, ours and its peers, drift from the kernel's for ten minutes."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ SECONDS = 600.0
 
 
 def main() -> int:
-    """Parse, watch, show; status 3 if our clock broke a bound that it stated."""
+    """Parses, watches, prints; status 3 if our clock exceeded a bound that it stated."""
     arguments = parse()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     program = precision.build(precision.target(ROOT))

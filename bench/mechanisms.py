@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What helps periodic events under load: each mechanism beside the same without it."""
+"""What helps periodic events under load: each mechanism, with and without it."""
 
 import argparse
 import sys
@@ -21,12 +21,12 @@ ROOT = Path(__file__).resolve().parent.parent
 REALTIME_KERNEL = KERNEL.parent.parent / "vm-rt" / KERNEL.name
 PERIOD_US = 50
 EVENTS = 4_500
-# In each the sources take turns, so that what disturbs the machine disturbs all of them.
+# In each round the sources take turns, so that a disturbance of the machine affects all of them.
 ROUNDS = 10
 GUEST_ROUNDS = 3
 HANG_S = 60.0
 BOOT_S = 120.0
-# The figures of a row: suffix of the probe, and heading.
+# The figures of a row: the suffix of the probe, and the heading.
 FIGURES = {
     "": "SD",
     "/off50": "off, median",
@@ -43,7 +43,7 @@ HOST_SOURCES = (
     "spin-fifo",
     "relay-fifo",
 )
-# A guest without a processor of its own is no measure of time; but what interrupts the thread that
+# A guest without a dedicated processor cannot measure time; but the interruptions of a thread that
 # spins there can be counted, over three seconds.
 GUEST_SOURCE = "spin-fifo"
 GUEST_EVENTS = 60_000
@@ -69,14 +69,14 @@ KERNELS = (
     Kernel("guest, PREEMPT_RT", REALTIME_KERNEL),
     Kernel("guest, PREEMPT_RT, isolated processor", REALTIME_KERNEL, ISOLATED),
 )
-# A row: which source, under which load; and the values of each figure.
+# Rows, by source and load, with the values of each figure.
 Rows = defaultdict[tuple[str, str], defaultdict[str, list[float]]]
-# Interrupts in a second, where, under which load.
+# Interrupts per second, by place and load.
 Counts = defaultdict[tuple[str, str], list[float]]
 
 
 def main() -> int:
-    """Measure, and print a table as the rows are known."""
+    """Measures, and prints the tables."""
     parser = argparse.ArgumentParser(prog="bench/mechanisms.py", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--guest-rounds", type=int, default=GUEST_ROUNDS)
@@ -111,13 +111,13 @@ def main() -> int:
 
 
 def command(cpu: int, source: str, events: int = EVENTS) -> list[str]:
-    """Arguments of the program."""
+    """The arguments of the program."""
     words = ["events", "--cpu", str(cpu), "--micros", str(PERIOD_US)]
     return [*words, "--events", str(events), "--source", source]
 
 
 def in_guest(program: precision.Program, kernel: Kernel, counts: Counts) -> None:
-    """How often the second processor is interrupted while it has the events."""
+    """Counts how often the second processor is interrupted while it handles the events."""
     words = [program.file.name, *command(1, GUEST_SOURCE, GUEST_EVENTS), "> /dev/null"]
     with guest([program.file], Deadline(BOOT_S), kernel.file, kernel.append) as machine:
         for load in LOADS:
@@ -133,7 +133,7 @@ def in_guest(program: precision.Program, kernel: Kernel, counts: Counts) -> None
 
 
 def interrupts(machine: Guest) -> tuple[int, float]:
-    """Those of the second processor so far, and the guest's uptime in seconds."""
+    """The second processor's interrupts so far, and the guest's uptime in seconds."""
     said = machine.call("cat /proc/interrupts /proc/uptime", Deadline(HANG_S))
     *lines, uptime = said.splitlines()
     counted = [line.split()[1:3] for line in lines if ":" in line]
@@ -144,7 +144,7 @@ def interrupts(machine: Guest) -> tuple[int, float]:
 
 
 def keep(rows: Rows, load: str, records: Sequence[Record]) -> Iterator[str]:
-    """The figures of one round, in µs; and what has none, and why."""
+    """Keeps the figures of one round, in µs; returns which sources have none, and why."""
     for record in records:
         if record["reason"]:
             yield f"{record['source']}: {record['reason']}"
@@ -156,7 +156,7 @@ def keep(rows: Rows, load: str, records: Sequence[Record]) -> Iterator[str]:
 
 
 def shown(rows: Rows) -> Iterator[list[str]]:
-    """The median over rounds, and of the standard deviation its range, too."""
+    """The median over rounds, and for the standard deviation also its range."""
     for name, figures in rows.items():
         deviations = figures[""]
         cells = [f"{median(figures[key]):.2f}" for key in FIGURES]

@@ -80,6 +80,17 @@ PEERS = {
     "util-linux": ("unshare", "--version"),
     "scipy": (str(PYTHON), "-c", "import scipy; print(scipy.__version__)"),
 }
+PROCESSES = (
+    "fork",
+    "threads",
+    "signals",
+    "make",
+    "first-waits",
+    "changes",
+    "changes-1000",
+    "members",
+    "idle-members",
+)
 PRECISION = ("clock-reads", "clock-rates", "clock-bounds", "sleeps", "events")
 MEASURING = ("probe-loop", "probe-wakes", "probe-warps")
 REPORTING = ("reports", "report-intervals")
@@ -91,17 +102,8 @@ SUITES = (
     "spawn",
     "script",
     "start",
-    "fork",
-    "threads",
-    "signals",
-    "make",
-    "first-waits",
     "named-reads",
     "named-waits",
-    "changes",
-    "changes-1000",
-    "members",
-    "idle-members",
     "attach",
     "redis",
     "postgres",
@@ -110,6 +112,7 @@ SUITES = (
     "containers",
     "container-reads",
     "podman",
+    *PROCESSES,
     *PRECISION,
     *MEASURING,
     *REPORTING,
@@ -117,7 +120,9 @@ SUITES = (
 )
 # Which suites each generated part of the document has.
 PARTS = {
-    document.BENCH: set(SUITES) - {*PRECISION, *MEASURING, *REPORTING, *ESTIMATING},
+    document.BENCH: set(SUITES)
+    - {*PROCESSES, *PRECISION, *MEASURING, *REPORTING, *ESTIMATING},
+    document.PROCESSES: set(PROCESSES),
     document.PRECISION: set(PRECISION),
     document.MEASURING: set(MEASURING),
     document.REPORTING: set(REPORTING),

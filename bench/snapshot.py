@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a Redis that holds much memory stands still while it is written: `eigentime ctl snapshot` beside
+"""How long a large Redis is stopped while it is saved: `eigentime ctl snapshot` compared with
 `criu dump --leave-running`."""
 
 import argparse
@@ -26,19 +26,19 @@ START_S = 10.0
 FILL_S = 300.0
 WATCH_S = 0.0005
 WRITE_S = 120.0
-# What the command uses, too.
+# The command uses the same.
 OPTIONS = ["--file-locks", "--leave-running", "-v4", "-o", "dump.log"]
 FIGURES = ("stopped, as told", "stopped, as seen", "all of it")
 
 
 def main() -> int:
-    """Start two servers, write each in turn, show."""
+    """Starts two servers, saves each in turn, prints the results."""
     arguments = parse()
     place = Path(tempfile.mkdtemp(prefix="eigenbench-", dir=arguments.dir))
     try:
         with ExitStack() as stack:
             own = [str(EIGENTIME), "run", "--timeline", TIMELINE, "--rate", "10", "--"]
-            # Called last: the servers have ended.
+            # Runs last, when the servers have ended.
             stack.callback(remove_timeline)
             ours = stack.enter_context(
                 server(place / "ours.sock", own, arguments.bytes)
@@ -74,11 +74,11 @@ def parse() -> argparse.Namespace:
 
 
 class Failed(Exception):
-    """Something was not done."""
+    """A step failed."""
 
 
 class Server:
-    """A server that holds so much."""
+    """A server with this much data."""
 
     def __init__(self, pid: int, path: Path) -> None:
         self.pid, self.path = pid, path
@@ -93,7 +93,7 @@ class Server:
             return client.recv(4096).decode().splitlines()[0]
 
     def answers(self) -> bool:
-        """Does it answer?"""
+        """Whether it answers."""
         try:
             return self.ask("PING") == "+PONG"
         except OSError:
@@ -102,7 +102,7 @@ class Server:
 
 @contextmanager
 def server(path: Path, before: list[str], size: int) -> Iterator[Server]:
-    """A running one."""
+    """A running server."""
     options = [
         "--port",
         "0",
@@ -128,14 +128,14 @@ def server(path: Path, before: list[str], size: int) -> Iterator[Server]:
 
 
 def remove_timeline() -> None:
-    """That of our server."""
+    """Removes the timeline of our server."""
     removed = run([str(EIGENTIME), "ctl", "rm", TIMELINE, "--force"], Deadline(START_S))
     if not removed.succeeded:
         print(f"snapshot: {removed.complaint}", file=sys.stderr)
 
 
 def by_criu(criu: str, pid: int, to: Path) -> float:
-    """Writes it; for how many seconds it was stopped, as CRIU's log tells."""
+    """Saves with CRIU; returns for how many seconds CRIU's log says that it was stopped."""
     to.mkdir()
     done = run(
         [criu, "dump", "-t", str(pid), "-D", str(to), *OPTIONS], Deadline(WRITE_S)
@@ -149,7 +149,7 @@ def by_criu(criu: str, pid: int, to: Path) -> float:
 
 
 def by_us(criu: str, to: Path) -> float:
-    """Writes it; for how many seconds it was stopped, as the command tells."""
+    """Saves with our command; returns for how many seconds it reports that it was stopped."""
     words = ["ctl", "snapshot", TIMELINE, "-o", str(to), "--criu", criu, "--json"]
     done = run([str(EIGENTIME), *words], Deadline(WRITE_S))
     if not done.succeeded:
@@ -158,7 +158,7 @@ def by_us(criu: str, to: Path) -> float:
 
 
 class Watching(threading.Thread):
-    """Looks at a process all the time, and knows for how long its last thread was stopped: in the first one, CRIU
+    """Polls a process to measure how long its last thread is stopped: in the first one, CRIU
     runs code of its own."""
 
     def __init__(self, pid: int) -> None:
@@ -184,7 +184,7 @@ Writer = tuple[Server, Callable[[Path], float]]
 def measure(
     writers: dict[str, Writer], place: Path, rounds: int
 ) -> dict[str, list[tuple[float, ...]]]:
-    """The figures of each round; the two take turns."""
+    """The figures of each round; the two writers take turns."""
     told: dict[str, list[tuple[float, ...]]] = {name: [] for name in writers}
     for _ in range(rounds):
         for name, (asked, write) in writers.items():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds helm, at the version pinned here, into build/kubernetes. Its go.mod names the Go that it needs;
-# where this machine's is older, or there is none, nothing is built, and the tests that need helm are
-# skipped and say so.
+# Builds helm, at the version pinned here, into build/kubernetes. Its go.mod states the version of Go
+# that it needs. If this machine's is older or missing, nothing is built, and the tests that need
+# helm are skipped and say so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the checkers that come from language registries, at the versions pinned here, into
-# build/tools. `make lint` calls it once; it takes about a minute and a half on two cores, nearly all
-# of it for cargo-deny and cbindgen, which are built from source without optimization: compiling takes
-# two and a half times as long with it, and one run takes well under a second either way.
+# build/tools. `make lint` calls it once. It takes about a minute and a half on two cores, nearly all
+# of it for cargo-deny and cbindgen. These are built from source, without optimization: with it,
+# compiling would take two and a half times as long, and a run takes well under a second either way.
 #
 # cbindgen writes the C header, which is kept in the repository: no build needs it.
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""What the scripts can be told: refused before anything is measured."""
+"""The scripts' arguments, which are checked before anything is measured."""
 
 import math
 from argparse import ArgumentTypeError
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def count(text: str) -> int:
-    """A number of things, of which there is one at least."""
+    """A number of things, at least one."""
     number = int(text)
     if number < 1:
         raise ArgumentTypeError("at least 1")
@@ -14,7 +14,7 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time that passes."""
+    """A positive time."""
     number = float(text)
     if not (number > 0 and math.isfinite(number)):
         raise ArgumentTypeError(f"{text} s is no time to wait: more than 0")
@@ -22,7 +22,7 @@ def seconds(text: str) -> float:
 
 
 def writable(text: str) -> Path:
-    """A file that can be written; it is left as it is until then."""
+    """A file that can be written; it is not changed yet."""
     file = Path(text)
     known = file.exists()
     try:

@@ -15,15 +15,15 @@ from eigenbench.samples import MILLISECONDS, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 HANG_S = 10.0
-# How long the process looks at its clock, to see that it was attached at all.
+# How long the process reads its clock, to show that it was attached at all.
 LOOK_NS = 20e6
-# By how much a busy machine may hold that up.
+# How long a busy machine may delay that.
 HELD_UP = 4
 
 
 @dataclass(frozen=True)
 class Threads:
-    """What a process is made of."""
+    """The kinds of processes, by their threads."""
 
     key: str
     title: str
@@ -32,7 +32,7 @@ class Threads:
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Their total number."""
         return self.waiting + self.spinning
 
 
@@ -40,7 +40,7 @@ PROCESSES = (
     Threads("50", "50 threads, 4 of which read the clock", 46, 4),
     Threads("1", "1 thread", 1, 0),
 )
-# In this order with the same process.
+# In this order, with the same process.
 STEPS = ("attach", "detach")
 
 EFFORTS = Efforts(Effort(25, 40), Effort(5, 12))
@@ -52,7 +52,7 @@ class _Failed(Exception):
 
 @dataclass(frozen=True)
 class Attach:
-    """What `eigentime attach` and `detach` say of how long they stopped a process."""
+    """How long `eigentime attach` and `detach` report that they stopped a process."""
 
     programs: Programs
     name: str = "attach"
@@ -87,13 +87,13 @@ class Attach:
             within = deadline.within(HANG_S)
             try:
                 with self._started(process, within) as running:
-                    # Detaching takes attaching, but not the other way round.
+                    # Detaching requires attaching, but not the other way round.
                     for step in STEPS[: STEPS.index(steps[-1]) + 1]:
                         stopped_ns = self._taken(level, step, process, running, within)
                         if step in steps:
                             steps.remove(step)
                             yield Value(f"{step}/{process.key}", stopped_ns)
-            # A broken pipe, where it is no longer there.
+            # A broken pipe, if the process is gone.
             except (_Failed, OSError) as failed:
                 for step in steps:
                     yield Failure(f"{step}/{process.key}", str(failed))
@@ -142,6 +142,6 @@ class Attach:
             raise _Failed("the process does not go on")
         moved_ns, ticks = map(float, line.split())
         rate = moved_ns / self.programs.to_ns(ticks)
-        # The counter is read around the clock: a hold-up only ever lowers the rate.
+        # The counter is read before and after the clock: a delay can only lower the rate.
         if not promised / HELD_UP <= rate <= promised * (1 + RATE_TOLERANCE):
             raise _Failed(f"its clock moves at {rate:.2f} of the host's rate")

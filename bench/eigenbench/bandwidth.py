@@ -1,4 +1,4 @@
-"""How near estimates of the available bandwidth are to what a path really had left."""
+"""How close estimates of the available bandwidth are to what was actually available on a path."""
 
 import json
 import os
@@ -36,8 +36,8 @@ SYSTEM = f"{BANDWIDTH}/system"
 KITE = f"{BANDWIDTH}/kite"
 YAZ = f"{BANDWIDTH}/yaz"
 
-# What is kept of each estimate: how far it is off, of what was available and of the capacity,
-# whether its interval has the truth, whether it has no number, and what it cost.
+# The figures of each estimate: its error relative to the available bandwidth and to the capacity,
+# whether its interval contains the truth, whether it has no number, and its cost.
 OFF, ERROR, WITHIN, NONE = "off", "error", "within", "none"
 TIME, SENT, SHARE = "time", "sent", "share"
 KEPT = (
@@ -51,7 +51,7 @@ KEPT = (
 )
 
 CROSS_M = (0, 50, 100, 150, 200, 250)
-# The scenarios of the timing paper, and what the kernel can shape of them.
+# The scenarios of the timing paper that the kernel can shape.
 PATHS: dict[str, tuple[str, PathSpec]] = {
     **{
         f"300/{cross}": (f"300 M, cross {cross} M", PathSpec(300e6, cross * 1e6))
@@ -78,7 +78,7 @@ PATHS: dict[str, tuple[str, PathSpec]] = {
 
 @dataclass(frozen=True)
 class Estimates:
-    """Estimates from nothing known, one after the other, each beside the truth of its time."""
+    """Independent estimates, one after the other, each compared with the truth at its time."""
 
     eigentime: Path
     emulator: Path
@@ -97,7 +97,7 @@ class Estimates:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """What is kept, of each path."""
+        """The figures, for each path."""
         return tuple(
             Probe(f"{self.name}/{key}/{kept}", f"{title}: {shown}", unit)
             for key, (title, _) in PATHS.items()
@@ -128,7 +128,7 @@ class Estimates:
     def _estimate(
         self, level: Level, spec: PathSpec, deadline: Deadline
     ) -> tuple[dict[str, object], float]:
-        """What one estimate told, and what was available."""
+        """The result of one estimate, and what was available."""
         with laid(spec.mtu) as network:
             command = [str(self.eigentime), "bandwidth", "measure", ADDRESS, "--json"]
             client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
@@ -155,7 +155,7 @@ class Estimates:
 
 
 def references(eigentime: Path, emulator: Path) -> Estimates:
-    """The same by the methods that are there to compare with."""
+    """The same with the reference methods."""
     return Estimates(
         eigentime,
         emulator,
@@ -169,7 +169,7 @@ def references(eigentime: Path, emulator: Path) -> Estimates:
 def _run(
     command: Sequence[str], deadline: Deadline
 ) -> tuple[dict[str, object], int, int]:
-    """What the command told, and when it began and ended."""
+    """The output of the command, and when it began and ended."""
     begin = time.monotonic_ns()
     finished = run(command, deadline.within(HANG_S))
     end = time.monotonic_ns()
@@ -183,7 +183,7 @@ def _run(
 def figures(
     told: dict[str, object], available: float, capacity: float
 ) -> dict[str, float]:
-    """What is kept of an estimate; of one without a number, no error."""
+    """The figures of an estimate; one without a number has no error."""
     found, cost = told["found"], told["cost"]
     assert isinstance(found, dict)
     assert isinstance(cost, dict)
@@ -214,7 +214,7 @@ def reason(told: dict[str, object]) -> str:
 
 
 def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:
-    """The command, by its timings and methods."""
+    """The command, with its timings and methods."""
     built = all(os.access(program, os.X_OK) for program in (eigentime, emulator))
     absent = "" if built else "not built"
     if not absent and os.geteuid() != 0:
@@ -230,7 +230,7 @@ def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:
             key,
             title,
             " ".join(("eigentime bandwidth measure HOST", *options)),
-            # Options come behind the command.
+            # Options follow the command.
             (("sh", "-c", 'exec "$@" ' + " ".join(options), "sh"),),
             absent=absent,
         )

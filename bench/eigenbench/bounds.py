@@ -1,4 +1,4 @@
-"""How right clocks are: their rates, and the error bounds that ours states."""
+"""The accuracy of clocks: their rates, and the error bounds that ours states."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ RATE_ROWS = (
 )
 RATE_SECONDS = 4.0
 QUICK_SECONDS = 2.0
-# Processes at once; they sleep nearly all the time.
+# Concurrent processes; they sleep nearly all the time.
 RATE_PROCESSES = 3
 
 BOUND = "bound"
@@ -33,9 +33,9 @@ BOUND_LEVEL = f"{BOUND}/eigentime"
 BOUND_ROWS = (("eigentime", "eigentime, stated bound", "Clock::read_ordered()"),)
 BOUND_SECONDS = 5.0
 ALL = "all"
-# Behind the key of a share: of how many readings it is one.
+# The suffix of a share's key: the number of readings.
 READINGS = "/readings"
-# What a program takes for its start, and to be scheduled under load.
+# The time that a program takes to start, and to be scheduled under load.
 START_S = 6.0
 
 
@@ -50,7 +50,7 @@ class Gaps:
     processes: int = 1
 
 
-# Long gaps make few readings, so that many processes sleep through them at once.
+# Long gaps yield few readings, so many processes sleep through them at the same time.
 GAPS = (
     Gaps("short", "1 – 100 µs", 1, 100),
     Gaps("middle", "0.1 – 10 ms", 100, 10e3),
@@ -60,7 +60,7 @@ GAPS = (
 
 @dataclass(frozen=True)
 class Rates:
-    """By how much clocks go too fast, over a few seconds from their first reading."""
+    """How much too fast clocks run, over a few seconds from their first reading."""
 
     program: Program
     quick: bool
@@ -72,7 +72,7 @@ class Rates:
 
     @property
     def seconds(self) -> float:
-        """How long a process looks at its clocks."""
+        """How long a process reads its clocks."""
         return QUICK_SECONDS if self.quick else RATE_SECONDS
 
     @property
@@ -103,7 +103,7 @@ class Rates:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A few processes, or the level's share of the last ones."""
+        """The results of a few processes, or the level's share of the last ones."""
         yield from self._shares.take(level.key, wanted, lambda: self._round(deadline))
 
     def _round(self, deadline: Deadline) -> dict[str, list[Outcome]]:
@@ -130,7 +130,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Whether readings are as good as they say, after gaps of all lengths."""
+    """Whether readings are within their stated bounds, after gaps of all lengths."""
 
     program: Program
     quick: bool
@@ -158,7 +158,7 @@ class Bounds:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """One for each load and each kind of gap, and what is shown beside."""
+        """One for each load and each kind of gap, and the additional figures."""
         kinds = [(ALL, "all gaps"), *((gaps.key, gaps.title) for gaps in GAPS)]
         rows = [
             Probe(
@@ -172,7 +172,7 @@ class Bounds:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """New processes for each load, for all gaps at once."""
+        """The results of new processes for each load, for all gaps at once."""
         for load in LOADS:
             limit = deadline.within(BOUND_SECONDS + START_S)
             try:
@@ -188,7 +188,7 @@ class Bounds:
 
     def _loaded(self, load: Load, deadline: Deadline) -> Iterator[Outcome]:
         kinds = [gaps for gaps in GAPS for _ in range(gaps.processes)]
-        # Other gaps in every process, and in every run.
+        # Other gaps in every process and in every run.
         seed = time.monotonic_ns()
         seconds = QUICK_SECONDS if self.quick else BOUND_SECONDS
         commands = [
@@ -206,7 +206,7 @@ class Bounds:
 
 
 def beside(row: Probe) -> Iterator[Probe]:
-    """What is shown beside the readings outside."""
+    """The figures beside the share of readings outside their bounds."""
     units = {"unsure": PERCENT, "bound": NANOSECONDS, "bound99": NANOSECONDS}
     units |= {"bound100": NANOSECONDS, "bracket": NANOSECONDS}
     for key, unit in units.items():
@@ -222,7 +222,7 @@ def _command(gaps: Gaps, seed: int) -> list[str]:
 
 
 def judged(probe: str, readings: Sequence[Record]) -> Iterator[Outcome]:
-    """What readings come to; one without a bound keeps none."""
+    """The outcome of readings; one without a bound counts as outside."""
     if not readings:
         yield Failure(probe, "no readings")
         return

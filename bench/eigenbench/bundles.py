@@ -1,4 +1,4 @@
-"""What containers are made of, and the levels at which they are made."""
+"""The bundles of containers, and the levels at which they are made."""
 
 import os
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ WRAPPER = "eigentime-oci"
 _UPTIME = f"+{NAMESPACE_S:.0f}s"
 _UPTIMES = {"monotonic": _UPTIME, "boottime": _UPTIME}
 _RATE = {"rate": f"{RATE:.0f}"}
-# Of each level its title, what it sets beside the date, whether it sets that, and what
-# its clocks then show.
+# For each level: its title, what it sets beside the date, whether it sets the date, and what its
+# clocks then show.
 _WRAPPED: dict[str, tuple[str, dict[str, str], bool, Promise]] = {
     levels.CONTAINER_UNSET: ("nothing set", {}, False, Promise()),
     levels.CONTAINER_DATE: ("date", {}, True, Promise(DAY_S)),
@@ -29,11 +29,11 @@ _WRAPPED: dict[str, tuple[str, dict[str, str], bool, Promise]] = {
 }
 LEVELS = (levels.CONTAINER, *_WRAPPED, levels.CONTAINER_AGAIN)
 
-# Those of a container that Docker makes, but for the network, which is set up apart.
+# Those of a Docker container, except for the network, which is set up separately.
 NAMESPACES = ("pid", "network", "ipc", "uts", "mount", "cgroup")
 CAPABILITIES = ("CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE")
 _PROTECTED = ("nosuid", "noexec", "nodev")
-# Where, the kind of file system, its options.
+# The mount point, the type of file system, its options.
 MOUNTS: tuple[tuple[str, str, Sequence[str]], ...] = (
     ("/proc", "proc", ()),
     ("/dev", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
@@ -48,7 +48,7 @@ READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def container_levels(wrapper: Path) -> list[Level]:
-    """A container of the bare runtime, and the same through the wrapper."""
+    """A container of the bare runtime, and the same with the wrapper."""
     absent = "" if os.access(wrapper, os.X_OK) else "not built"
     bare = ((),)
     return [
@@ -69,7 +69,7 @@ def container_levels(wrapper: Path) -> list[Level]:
 
 
 def annotations(level: str, now: datetime) -> dict[str, str]:
-    """What a container of a level asks for; the date is that of tomorrow."""
+    """The annotations of a container at a level; the date is tomorrow's."""
     if level not in _WRAPPED:
         return {}
     _, settings, dated, _ = _WRAPPED[level]
@@ -80,7 +80,7 @@ def annotations(level: str, now: datetime) -> dict[str, str]:
 
 
 def typed(level: str) -> list[str]:
-    """The same for readers, without a date that is over when they read it."""
+    """The same for readers, without a date that will have passed when they read it."""
     found = annotations(level, datetime.now(timezone.utc))
     shown = {f"{ANNOTATION}date": "DATE"}
     return [f"{name}={shown.get(name, value)}" for name, value in found.items()]
@@ -89,7 +89,7 @@ def typed(level: str) -> list[str]:
 def config(
     rootfs: Path, cgroup: str, args: Sequence[str], asked: dict[str, str]
 ) -> dict[str, object]:
-    """A bundle's configuration, like that which `runc spec` writes."""
+    """A bundle's configuration, like the one that `runc spec` writes."""
     return {
         "ociVersion": "1.0.2",
         "process": {

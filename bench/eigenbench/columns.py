@@ -1,4 +1,4 @@
-"""The columns of a table that not every suite has."""
+"""Columns that not every suite has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class Column(Protocol):
 
     @property
     def heading(self) -> str:
-        """What stands above it."""
+        """Its heading."""
 
     def figure(self, probe: Probe, level: str, samples: Samples) -> str:
-        """What stands in the row of that probe and level, which has values."""
+        """The figure for this probe and level, which has values."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Added:
 
 @dataclass(frozen=True)
 class Beside:
-    """What else was measured in the same rounds, under a key that is longer."""
+    """Another measurement of the same rounds, under a longer key."""
 
     heading: str
     suffix: str
-    # The highest of the rounds counts, rather than the median.
+    # Whether the maximum over the rounds counts, rather than the median.
     highest: bool = False
-    # Of its unit in one of those that are shown.
+    # Units of the measurement per unit shown.
     scale: float = 1.0
 
     def figure(self, probe: Probe, level: str, samples: Samples) -> str:
@@ -77,7 +77,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean, which of what is 0 or 100 % says how often it is so."""
+    """The mean, which for values of 0 or 100 % is their frequency."""
 
     heading: str = "mean"
 
@@ -89,17 +89,17 @@ class Mean:
 
 @dataclass(frozen=True)
 class Percentile:
-    """What so many in a hundred values do not exceed."""
+    """The value that this percentage of values does not exceed."""
 
     percent: float
 
     @property
     def heading(self) -> str:
-        """Such as p95."""
+        """A heading such as p95."""
         return f"p{self.percent:g}"
 
     def figure(self, probe: Probe, level: str, samples: Samples) -> str:
-        """The percentile of all rounds."""
+        """The percentile over all rounds."""
         values = list(samples.of(probe.key, level).values())
         found = percentile(values, self.percent)
         return NOTHING if found is None else shown(found / probe.unit.scale)
@@ -121,5 +121,5 @@ def shown(value: float) -> str:
 
 
 def digits(value: float) -> int:
-    """Decimals that show about three digits of `value`."""
+    """The number of decimals that shows about three digits of `value`."""
     return next((digits for digits in range(3) if value * 10**digits >= 100), 3)

@@ -1,4 +1,4 @@
-"""What it costs to make containers through the wrapper, and to read clocks there."""
+"""The cost of making containers with the wrapper, and of reading clocks in them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ from eigenbench.samples import MILLISECONDS, NANOSECONDS, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Suite, Value
 from eigenbench.timing import CommandError
 
-# What is measured with each runtime.
+# The measurements made with each runtime.
 STEPS = {
     "create": "create and start",
     "byte": "create and start, until the program's first byte",
     "exec": "`exec` of a program that ends at once",
 }
-# In a round, since one container serves them all.
+# The number in each round, since one container serves them all.
 EXECS = 3
 READS = {
     "realtime": "`clock_gettime(CLOCK_REALTIME)`",
@@ -47,7 +47,7 @@ READ_EFFORTS = Efforts(Effort(21, 25), Effort(3, 4))
 
 
 def container_suites(programs: Programs, bare: Level, ground: Ground) -> list[Suite]:
-    """Containers of every runtime that works here; reads and podman with the first."""
+    """Containers with every runtime that works here; reads and podman with the first."""
     tried = [runtimes.tried(runtime, bare, ground) for runtime in runtimes.found()]
     usable = [runtime for runtime in tried if not runtime.absent]
     left_out = [runtime for runtime in tried if runtime.absent]
@@ -62,14 +62,14 @@ def container_suites(programs: Programs, bare: Level, ground: Ground) -> list[Su
 
 @dataclass(frozen=True)
 class Looks:
-    """Whether containers show what their levels promise; each is asked once."""
+    """Whether containers show what their levels promise; each is checked once."""
 
     programs: Programs
     ground: Ground
     _found: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def unkept(self, runtime: Runtime, level: Level, deadline: Deadline) -> str:
-        """Why a container of that level has no figures; empty if it may have."""
+        """Why a container of this level has no figures; empty if it has them."""
         if runtime.absent:
             return runtime.absent
         asked = runtime.key, level.key
@@ -101,7 +101,7 @@ class Containers:
 
     @property
     def note(self) -> str:
-        """How it is measured, and which runtimes do not work here."""
+        """How this is measured, and which runtimes do not work here."""
         left_out = (
             f" Left out: {runtime.title} ({runtime.absent})."
             for runtime in self.left_out
@@ -120,7 +120,7 @@ class Containers:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A container of each runtime: made, started, entered, removed."""
+        """The times of a container of each runtime: made, started, entered, removed."""
         for runtime in self.runtimes:
             asked = [step for step in STEPS if f"{step}/{runtime.key}" in wanted]
             if not asked:
@@ -178,7 +178,7 @@ class Reads:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """Start the program once for all clocks."""
+        """Starts the program once for all clocks."""
         programs, ground = self.looks.programs, self.looks.ground
         names = {probe.rpartition("/")[2]: probe for probe in wanted}
         args = (str(programs.to_ticks(BATCH_NS)), *names)

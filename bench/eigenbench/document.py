@@ -1,10 +1,12 @@
-"""The parts of a document that are generated, each between its two markers."""
+"""The generated parts of a document, each between two markers."""
 
 from pathlib import Path
 
-# The parts: what virtual time costs, what the library's clock, sleeps and events do, what the
-# measuring program does, what a report takes, and how near estimates of bandwidth are.
+# The parts: the cost of virtual time; processes, threads and many members; the library's clock,
+# sleeps and events; the measuring program; the cost of a report; and the accuracy of bandwidth
+# estimates.
 BENCH = "bench"
+PROCESSES = "processes"
 PRECISION = "precision"
 MEASURING = "measuring"
 REPORTING = "reporting"
@@ -16,12 +18,12 @@ class DocumentError(Exception):
 
 
 def markers(part: str) -> tuple[str, str]:
-    """What a part stands between."""
+    """The markers around a part."""
     return f"<!-- {part}:begin -->", f"<!-- {part}:end -->"
 
 
 def replaced(document: str, generated: str, part: str = BENCH) -> str:
-    """`document` with what stands between the markers of a part replaced."""
+    """`document` with the text between the markers of a part replaced."""
     first, last = markers(part)
     before, begin, rest = document.partition(first)
     _, end, after = rest.partition(last)
@@ -31,7 +33,7 @@ def replaced(document: str, generated: str, part: str = BENCH) -> str:
 
 
 def write(path: Path, generated: str, part: str = BENCH) -> None:
-    """Put the results into the file at `path`."""
+    """Writes the results into the file at `path`."""
     try:
         content = replaced(path.read_text(), generated, part)
     except (OSError, DocumentError) as error:

@@ -1,4 +1,4 @@
-"""What many looks at clocks beside the kernel's come to."""
+"""The results of many comparisons of clocks with the kernel's."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -10,17 +10,17 @@ from eigenbench.stats import percentile
 from eigenbench.table import markdown as table
 
 TITLES = {key: title for key, title, _ in RATE_ROWS}
-# What the program takes for its start.
+# The time that the program takes to start.
 START_S = 10.0
 
 
 def summed(looks: Sequence[Record]) -> dict[str, Any]:
-    """How far each clock went, and whether ours kept what it stated."""
+    """How far each clock drifted, and whether ours kept its stated bounds."""
     clocks = {}
     for name in looks[0]["ahead"] if looks else ():
         ahead = [look["ahead"][name] for look in looks]
         clocks[name] = {
-            # Nanoseconds in a second are parts per thousand million.
+            # Nanoseconds per second are parts per billion.
             "ppm": ahead[-1] / looks[-1]["seconds"] / 1e3,
             "end_ns": ahead[-1],
             "farthest_ns": max(ahead, key=abs),
@@ -42,7 +42,7 @@ def summed(looks: Sequence[Record]) -> dict[str, Any]:
 
 
 def markdown(result: Mapping[str, Any]) -> str:
-    """A small table, and a sentence on the bounds."""
+    """A small table, and a sentence about the bounds."""
     rows = [
         [
             TITLES.get(name, name),

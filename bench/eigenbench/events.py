@@ -1,4 +1,4 @@
-"""How even the intervals between periodic events are, beside the kernel's timers."""
+"""The regularity of periodic events, compared with the kernel's timers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -41,12 +41,12 @@ EVERYWHERE = (
 )
 LOADS = (*ASIDE, *EVERYWHERE)
 PERIODS_US = (10, 50, 100, 150)
-# As many as in the paper of 2015, of which this table is made after.
+# As many as in the paper of 2015, on which this table is modelled.
 EVENTS = 4_500
 QUICK_EVENTS = 450
 HANG_S = 60.0
 
-# What is shown beside the standard deviation: suffix and unit.
+# The figures beside the standard deviation: suffix and unit.
 BESIDE: dict[str, Unit] = {
     "/mean": MICROSECONDS,
     "/confidence": MICROSECONDS,
@@ -85,12 +85,12 @@ class Events:
 
     @property
     def events(self) -> int:
-        """How many events of each source there are in a round."""
+        """The number of events per source in a round."""
         return QUICK_EVENTS if self.quick else EVENTS
 
     @property
     def note(self) -> str:
-        """What the columns are."""
+        """The meaning of the columns."""
         return (
             f"{self.events:,} intervals for each figure, all sources delivering on one "
             "processor, in turn; devices interrupt other processors meanwhile, as far as "
@@ -108,7 +108,7 @@ class Events:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """One for each load and period, and what is shown beside."""
+        """One for each load and period, and the additional figures."""
         rows = [
             Probe(_key(micros, load), f"{micros} µs, {load.title}", MICROSECONDS)
             for load in LOADS
@@ -129,7 +129,7 @@ class Events:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """All periods under all loads, or the level's share of that."""
+        """The results for all periods under all loads, or the level's share of them."""
         yield from self._shares.take(level.key, wanted, lambda: self._round(deadline))
 
     def _round(self, deadline: Deadline) -> dict[str, list[Outcome]]:
@@ -158,13 +158,13 @@ class Events:
 
 
 def outcomes_of(record: Record, probe: str, period_ns: float) -> Iterator[Outcome]:
-    """What one source came to."""
+    """The outcome of one source."""
     if record["reason"]:
         yield Failure(probe, record["reason"])
         return
     intervals = record["intervals"]
     flagged = {*record["preempted"], *record["stopped"], *record["stolen"]}
-    # An event that comes late makes the interval before it long and the next one short.
+    # A late event makes the interval before it long and the next one short.
     left_out = flagged | {place + 1 for place in flagged}
     all_of_them = interval(intervals)
     kept = interval(

@@ -1,7 +1,7 @@
-"""A place of this run for containers: whatever is left there is removed at the end.
+"""A temporary place for a run's containers: everything left in it is removed at the end.
 
-Runtimes leave a container's processes to whoever adopts them, which engines' monitors
-do; so does this process, so that they do not stay for somebody who never waits.
+Runtimes leave a container's processes to whoever adopts them, as engines' monitors do. This
+process adopts them too, so that they are always reaped.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from eigenbench.processes import POLL_S, Deadline, run
 CGROUPS = Path("/sys/fs/cgroup")
 MOUNTS = Path("/proc/self/mountinfo")
 PROCESSES = Path("/proc")
-# Of a container's root file system, for engines that cannot make them there.
+# Part of a container's root file system, for engines that cannot create them there.
 MOUNT_POINTS = ("dev", "etc", "proc", "run", "sys", "tmp")
 # From <linux/prctl.h>.
 SET_CHILD_SUBREAPER = 36
@@ -30,23 +30,23 @@ REMOVAL_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Ground:
-    """A folder, a root file system for containers, and names that are ours alone."""
+    """A folder, a root file system for containers, and unique names."""
 
     folder: Path
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def rootfs(self) -> Path:
-        """The containers' root file system, which they cannot write."""
+        """The containers' root file system, which is read-only for them."""
         return self.folder / "rootfs"
 
     @property
     def cgroup(self) -> str:
-        """What the names of all control groups begin with."""
+        """The prefix of all control groups' names."""
         return _prefix()
 
     def name(self) -> str:
-        """A name that no other container has."""
+        """A unique name for a container."""
         return f"{_prefix()}-{next(self._numbers)}"
 
     @contextmanager
@@ -60,9 +60,9 @@ class Ground:
             _remove_cgroup(folder, Deadline(REMOVAL_TIMEOUT_S))
 
     def reap(self) -> bool:
-        """Take leave of the adopted processes that have ended; whether any are left.
+        """Reaps the adopted processes that have ended; returns whether any are left.
 
-        No other child may be there meanwhile.
+        There must be no other child meanwhile.
         """
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -71,9 +71,9 @@ class Ground:
         return False
 
     def settle(self, deadline: Deadline) -> bool:
-        """Wait for the end of what names the folder in its arguments.
+        """Waits for the end of the processes that name the folder in their arguments.
 
-        Engines leave processes behind that tidy up; whether all have ended in time.
+        Engines leave processes behind that clean up; returns whether all have ended in time.
         """
         while self.reap() and _naming(self.folder):
             if not deadline.remaining():
@@ -84,7 +84,7 @@ class Ground:
 
 @contextmanager
 def ground(programs: Iterable[Path]) -> Iterator[Ground]:
-    """A ground with `programs`; it is left as if nothing had been there."""
+    """A ground with `programs`; afterwards nothing of it remains."""
     folder = Path(tempfile.mkdtemp(prefix="eigenbench-containers-"))
     there = Ground(folder)
     _adopt(orphans=True)
@@ -108,13 +108,13 @@ def ground(programs: Iterable[Path]) -> Iterator[Ground]:
 
 
 def _adopt(*, orphans: bool) -> None:
-    """Become the parent of descendants whose own one has ended, or no longer."""
+    """Makes this process the parent of orphaned descendants, or undoes that."""
     if ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, int(orphans)):
         raise OSError(ctypes.get_errno(), "cannot adopt processes")
 
 
 def mounts_below(folder: Path, mountinfo: str) -> list[str]:
-    """The mount points in a folder, in the order in which they were mounted."""
+    """The mount points in a folder, in mount order."""
     points = (line.split()[4] for line in mountinfo.splitlines())
     return [point for point in points if Path(point).is_relative_to(folder)]
 
@@ -142,12 +142,12 @@ def _members(cgroups: Iterable[Path]) -> list[int]:
         for file in cgroup.rglob("cgroup.procs"):
             with suppress(OSError):
                 found += map(int, file.read_text().split())
-    # The groups of other process-id namespaces show as 0.
+    # Processes in other process-ID namespaces show as 0.
     return [process for process in found if process]
 
 
 def _naming(folder: Path) -> list[int]:
-    """The processes that name the folder in their arguments, but for ourselves."""
+    """The processes that name the folder in their arguments, except this one."""
     wanted = os.fsencode(folder)
     found = []
     for process in PROCESSES.iterdir():
@@ -159,7 +159,7 @@ def _naming(folder: Path) -> list[int]:
 
 
 def _kill_members(deadline: Deadline) -> None:
-    """Kill what is left in our control groups."""
+    """Kills the remaining processes in our control groups."""
     while (members := _members(_cgroups())) and deadline.remaining():
         for process in members:
             with suppress(ProcessLookupError):
@@ -174,7 +174,7 @@ def _remove_cgroup(cgroup: Path, deadline: Deadline) -> None:
             with suppress(OSError):
                 folder.rmdir()
                 break
-            # Its last process may not have been reaped yet.
+            # Its last process may not be reaped yet.
             if not deadline.remaining():
                 return
             time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""A virtual machine with programs of this host, whose shell is spoken to."""
+"""A virtual machine with programs of this host, controlled through its shell."""
 
 import json
 import re
@@ -18,10 +18,10 @@ QEMU = "qemu-system-x86_64"
 SHELL = "busybox"
 KERNEL = ROOT / "build" / "share" / "eigentime" / "vm" / "vmlinuz"
 MACHINE = "-nodefaults -no-user-config -display none -no-reboot -machine pc -m 512"
-# The kernel's words go to the first port, the shell is at the second. A busy host is too slow for
-# the check of the timer, and for what watches over the counter.
+# The kernel's messages go to the first port, the shell is on the second. A busy host is too slow
+# for the check of the timer and for the watchdog of the counter.
 OPTIONS = "console=ttyS0 panic=-1 rdinit=/init no_timer_check tsc=reliable"
-# The shell is told by a pipe that nobody types.
+# The shell reads from a pipe without a terminal.
 INIT = f"""#!/bin/{SHELL} sh
 /bin/{SHELL} --install -s /bin
 mount -t proc proc /proc
@@ -33,26 +33,26 @@ stty raw -echo
 echo =0=
 sh 2>&1 | cat
 """
-# What the shell says when a line is done: its status.
+# What the shell prints after each line: its status.
 DONE = re.compile(rb"=(\d+)=\r?\n")
 CALL_S = 10.0
-# No time at all would mean not to wait.
+# A timeout of 0 would mean not to wait.
 SHORTEST_S = 0.001
 LDD_S = 10.0
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """What runs the code of a machine."""
+    """What executes the code of a machine."""
 
     name: str
     options: str
-    # What a start may take: where KVM has no processor to itself, it takes minutes.
+    # How long a start may take: minutes, if KVM has no processor to itself.
     boot_s: float
 
 
-# QEMU's translator reads the host's counter for the guest's, which is as invariant; QEMU
-# does not tell the guest so by itself.
+# QEMU's translator uses the host's counter as the guest's, which is just as invariant; by default
+# QEMU does not say so to the guest.
 ACCELERATORS = (
     Accelerator("KVM", "-accel kvm -cpu host,migratable=off,+invtsc", 20.0),
     Accelerator(
@@ -65,7 +65,7 @@ ACCELERATORS = (
 
 @dataclass
 class Guest:
-    """A machine whose shell answers."""
+    """A machine with a responding shell."""
 
     accelerator: str
     _shell: socket.socket
@@ -73,12 +73,12 @@ class Guest:
     _said: bytes = field(default=b"", init=False)
 
     def call(self, line: str, deadline: Deadline) -> str:
-        """What a line of the shell prints; a line that fails is an error."""
+        """The output of a shell line; a line that fails is an error."""
         self._shell.sendall(f"{{ {line}\n}}; echo =$?=\n".encode())
         return self.answer(line, deadline)
 
     def answer(self, line: str, deadline: Deadline) -> str:
-        """What comes until a line is done; the first is its start."""
+        """The output until a line is done; the first output is that of the boot."""
         try:
             while not (done := DONE.search(self._said)):
                 self._shell.settimeout(max(deadline.remaining(), SHORTEST_S))
@@ -92,7 +92,7 @@ class Guest:
         return text
 
     def order(self, command: str) -> None:
-        """Have QEMU do something: `stop`, `cont`."""
+        """Makes QEMU do something: `stop`, `cont`."""
         answered = b""
         try:
             self._monitor.settimeout(CALL_S)
@@ -106,7 +106,7 @@ class Guest:
 
 
 def received(end: socket.socket) -> bytes:
-    """What has come next."""
+    """The next output."""
     some = end.recv(65_536)
     if not some:
         raise ConnectionResetError("it has ended")
@@ -189,19 +189,19 @@ def _connect(
 
 
 def packed(programs: Iterable[Path], deadline: Deadline) -> dict[str, bytes]:
-    """Programs in /bin, and the libraries that they are linked with, by their paths."""
+    """Programs in /bin, and the libraries that they are linked with, by path."""
     files = {}
     for program in programs:
         files[f"bin/{program.name}"] = program.read_bytes()
         linked = run(["ldd", str(program)], deadline.within(LDD_S))
-        # It fails for those that are static.
+        # It fails for static programs.
         for library in re.findall(r"(/\S+) \(0x", linked.out):
             files[library.lstrip("/")] = Path(library).read_bytes()
     return files
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """What Linux starts with: a cpio archive, see its initramfs/buffer-format."""
+    """An initial file system for Linux: a cpio archive, see its initramfs/buffer-format."""
     folders = {
         str(parent)
         for name in (*files, "dev/x", "proc/x", "sys/x", "tmp/x")

@@ -1,4 +1,4 @@
-"""Time that nobody uses: how fast a timeline leaps over it."""
+"""Idle time: how fast a timeline skips it."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from eigenbench.programs import Programs
 from eigenbench.samples import MILLISECONDS, SECONDS, Probe
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Spawns, Suite, Value
 
-# A year of minutes.
+# A year in minutes.
 MINUTES = 525_600
 HANG_S = 240.0
 
@@ -22,7 +22,7 @@ MONTH = "idle-month"
 
 @dataclass(frozen=True)
 class Years:
-    """A loop that wakes each minute, for a year."""
+    """A loop that wakes every minute, for a year."""
 
     programs: Programs
     name: str = "idle-year"
@@ -49,7 +49,7 @@ class Years:
 
 
 def idle_suites(programs: Programs) -> list[Suite]:
-    """What is skipped: a year of minutes, and a month at once."""
+    """The skipped time: a year of minutes, and a month at once."""
     return [
         Years(programs),
         Spawns(
@@ -69,7 +69,7 @@ def idle_suites(programs: Programs) -> list[Suite]:
 
 
 def idle_levels(eigentime: str) -> list[Level]:
-    """The one level; its clocks are looked at by what runs there."""
+    """The only level; the programs that run there check its clocks."""
     prefix = (eigentime, "run", "--skip-idle", "--")
     typed = "eigentime run --skip-idle"
     return [Level(levels.SKIP, "eigentime, idle time skipped", typed, (prefix,))]

@@ -1,19 +1,19 @@
-"""Which CPU is disturbed least by devices, and how to have them disturb others."""
+"""Finding the CPU that devices disturb least, and making them disturb others."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 INTERRUPTS = Path("/proc/interrupts")
-# A folder for each, with the list of CPUs that may handle it.
+# It has a folder for each interrupt, with the list of CPUs that may handle it.
 AFFINITIES = Path("/proc/irq")
 
 
 def quietest(allowed: Collection[int], interrupts: str) -> int:
-    """The CPU among `allowed` that devices have interrupted least; of equals the last.
+    """The CPU among `allowed` that devices have interrupted least; the last of equals.
 
-    `interrupts` is what /proc/interrupts says: a line of CPUs, then one per interrupt,
-    whose name is a number if it is a device's.
+    `interrupts` is the text of /proc/interrupts: a line of CPUs, then one per interrupt, whose
+    name is a number if it is a device's.
     """
     header, *lines = interrupts.splitlines()
     cpus = _cpus(header)
@@ -29,10 +29,10 @@ def quietest(allowed: Collection[int], interrupts: str) -> int:
 
 @contextmanager
 def spared(cpu: int, affinities: Path = AFFINITIES) -> Iterator[None]:
-    """Has devices interrupt other CPUs than this one for as long as the block takes.
+    """Makes devices interrupt other CPUs than this one until the block ends.
 
-    What the kernel or a lack of rights does not allow stays as it is. Somebody who kills
-    this program (SIGKILL) has to put the lists back, or restart the machine.
+    What the kernel or missing rights do not allow stays unchanged. Whoever kills this program
+    (SIGKILL) must restore the lists, or restart the machine.
     """
     cpus = _cpus(INTERRUPTS.read_text().splitlines()[0])
     others = ",".join(str(other) for other in cpus if other != cpu)

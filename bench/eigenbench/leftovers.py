@@ -1,9 +1,9 @@
-"""What the peers leave behind on the machine.
+"""Files that the peers leave on the machine.
 
-`faketime` names a segment and a semaphore in shared memory after its own process id
-and removes them only if it lives to see its program end; one that had to be ended
-does not. Podman has one cache for all storages, and hands our runtime no directory
-for its timelines, which are then where root's usually are.
+`faketime` names a segment and a semaphore in shared memory after its own process ID and removes
+them only if it outlives its program; if it is killed, they stay. Podman has one cache for all
+storages, and gives our runtime no directory for its timelines, which are then in root's usual
+place.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")
 PATTERNS = ("faketime_shm_*", "sem.faketime_sem_*")
-# Folders that may come to be, and all that may be left in them.
+# Folders that may appear, and everything that may be left in them.
 FOLDERS = {
     Path("/run/eigentime"): ".lock",
     Path("/var/lib/containers/cache"): "blob-info-cache-v1.boltdb",
@@ -24,9 +24,9 @@ FOLDERS = {
 def removed(
     folder: Path = SHARED_MEMORY, folders: Mapping[Path, str] = FOLDERS
 ) -> Iterator[None]:
-    """Remove what came to be in the meantime and belongs to no process."""
+    """Removes what has appeared meanwhile and belongs to no process."""
     before = set(_found(folder))
-    # Where nobody may look, nothing can be made either.
+    # A folder that cannot be read cannot be written to, either.
     new = [
         path
         for path in folders
@@ -49,7 +49,7 @@ def _found(folder: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path, content: str) -> None:
-    """Remove a folder that holds this and nothing else."""
+    """Removes a folder that contains only this."""
     with suppress(OSError):
         if [file.name for file in folder.iterdir()] == [content]:
             (folder / content).unlink()

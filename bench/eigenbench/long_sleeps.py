@@ -1,6 +1,6 @@
-"""Sleeps of minutes, by each interface: whether any ends before the kernel's clock says so.
+"""Sleeps of minutes through each interface: whether any ends early by the kernel's clock.
 
-They are begun beside the pauses, which last longer, so that a run takes no longer for them.
+They run beside the pauses, which last longer, so that they do not prolong the run.
 """
 
 import subprocess
@@ -34,7 +34,7 @@ NOTE = (
 
 @dataclass(frozen=True)
 class LongSleep:
-    """Sleeps of one length by one interface, in a process."""
+    """Sleeps of one length through one interface, in one process."""
 
     key: str
     title: str
@@ -48,7 +48,7 @@ class LongSleep:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """The share of early ones, how many there were, and the first."""
+        """The share of early sleeps, their number, and the first of them."""
         return (
             Probe(self.probe, f"early, {self.title}", PERCENT),
             Probe(f"{self.probe}{READINGS}", self.title, COUNT, row=False),
@@ -91,12 +91,12 @@ def long_sleeps(program: Program, quick: bool) -> tuple[LongSleep, ...]:
 
 @dataclass
 class Begun:
-    """What sleeps."""
+    """The running sleeps."""
 
     sleeps: list[tuple[LongSleep, subprocess.Popen[bytes] | None]]
 
     def outcomes(self, deadline: Deadline) -> Iterator[Outcome]:
-        """What they have come to, when they have ended."""
+        """Their results, once they have ended."""
         for sleep, process in self.sleeps:
             if process is None:
                 yield from _failed(sleep, f"no {sleep.needed.name}")
@@ -118,7 +118,7 @@ class Begun:
 
 @contextmanager
 def begun(sleeps: Sequence[LongSleep]) -> Iterator[Begun]:
-    """These sleep, each in a process that is ended with the block."""
+    """These sleeps, each in a process that ends with the block."""
     with ExitStack() as stack:
         started: list[tuple[LongSleep, subprocess.Popen[bytes] | None]] = []
         for sleep in sleeps:

@@ -1,4 +1,4 @@
-"""The machine a run was made on, as far as it matters for the figures."""
+"""The machine of a run, as far as it matters for the figures."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from eigenbench.processes import Deadline, run
 
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-# Whether the scheduler first shares processors out among sessions; it is, by default.
+# Whether the scheduler shares out processors between sessions first; the default.
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 SWITCH = {"0": "off", "1": "on"}
 ASK_TIMEOUT_S = 5.0
@@ -20,7 +20,7 @@ ASK_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class Machine:
-    """What a reader needs to judge whether figures compare with theirs."""
+    """What a reader needs to judge whether figures are comparable with theirs."""
 
     cpu: str
     cores: int
@@ -52,18 +52,18 @@ class Machine:
 
 
 def load() -> str:
-    """Processes that ran or wanted to, on average over the last minute."""
+    """The load average of the last minute."""
     return f"{os.getloadavg()[0]:.2f}"
 
 
 def version(*command: str) -> str:
-    """The version in what a tool prints about itself; empty without the tool."""
+    """The version that a tool prints; empty if there is no such tool."""
     number = re.search(r"\d+(\.\d+)+\S*", _said(*command))
     return number.group() if number else ""
 
 
 def fingerprint(file: Path) -> str:
-    """Which build of a program this is; empty without the file."""
+    """Identifies the build of a program; empty if there is no such file."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     except OSError:

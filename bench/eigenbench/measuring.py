@@ -1,4 +1,5 @@
-"""The measuring program itself: what its loop adds, and what it sees beside its peers."""
+"""The measuring program itself: the overhead of its loop, and its results beside those of its
+peers."""
 
 import json
 import os
@@ -27,7 +28,7 @@ LOOP_ROWS = (
     ("gross", "eigentime-probe, its loop included", "eigentime-probe calls"),
     ("net", "eigentime-probe, its loop subtracted", "eigentime-probe calls"),
 )
-# The probe's metric, and what `bench/programs/calls.c` calls the same.
+# The probe's metric, and its name in `bench/programs/calls.c`.
 TIMED = {
     f"{LOOP}/vdso": ("vdso_clock_gettime_monotonic", "monotonic"),
     f"{LOOP}/raw": ("clock_gettime_monotonic", "raw-monotonic"),
@@ -46,7 +47,7 @@ WAKE_INTERVAL_US = 1_000
 WAKES = 2_000
 QUICK_WAKES = 500
 PRIORITY = 80
-# cyclictest and rtla count what is above apart, without its values.
+# Values above this are counted by cyclictest and rtla, but not recorded.
 HISTOGRAM_US = 1_000
 TRACERS = Path("/sys/kernel/tracing/available_tracers")
 
@@ -58,7 +59,7 @@ WARP_CLOCKS = ("tsc", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_REALTIME"
 
 @dataclass(frozen=True)
 class Loops:
-    """The same calls in a loop in C and by the probe, batch beside batch."""
+    """The same calls in a loop in C and in the probe, batch by batch."""
 
     program: Program
     programs: Programs
@@ -80,7 +81,7 @@ class Loops:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A batch of each call; one start of the probe has both of its rows."""
+        """The results of a batch of each call; one start of the probe has both of its rows."""
         if level.key != BARE:
             yield from self._shares.take(
                 level.key, wanted, lambda: self._probed(deadline)
@@ -128,7 +129,7 @@ class Loops:
 
 @dataclass(frozen=True)
 class Wakes:
-    """How late the same periodic wake-ups are by each program."""
+    """How late each program measures the same periodic wake-ups."""
 
     program: Program
     quick: bool
@@ -146,12 +147,12 @@ class Wakes:
 
     @property
     def wakes(self) -> int:
-        """How many there are in a round."""
+        """The number of wake-ups in a round."""
         return QUICK_WAKES if self.quick else WAKES
 
     @property
     def note(self) -> str:
-        """What the columns are."""
+        """The meaning of the columns."""
         return (
             f"clock_nanosleep(TIMER_ABSTIME) under SCHED_FIFO, {self.wakes:,} in each round; "
             f"cyclictest and rtla with a histogram up to {HISTOGRAM_US:,} µs, cyclictest "
@@ -163,7 +164,7 @@ class Wakes:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """One, and what is shown beside it."""
+        """One, and the additional figures."""
         return (
             Probe(WAKE_PROBE, "late by", MICROSECONDS),
             Probe(f"{WAKE_PROBE}/max", "max", MICROSECONDS, row=False),
@@ -174,7 +175,7 @@ class Wakes:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A round by one program."""
+        """The results of a round by one program."""
         programs = {
             OURS: self._probe,
             CYCLICTEST: self._cyclictest,
@@ -225,7 +226,7 @@ class Wakes:
 
 
 def cyclictest_outcomes(document: Mapping[str, Any]) -> Iterator[Outcome]:
-    """What cyclictest's own file says."""
+    """The results in cyclictest's output file."""
     thread = document["thread"]["0"]
     counts = {int(micros): count for micros, count in thread["histogram"].items()}
     kept = sum(counts.values()) / thread["cycles"]
@@ -233,7 +234,7 @@ def cyclictest_outcomes(document: Mapping[str, Any]) -> Iterator[Outcome]:
 
 
 def rtla_outcomes(text: str) -> Iterator[Outcome]:
-    """What rtla prints of the threads, whose columns are called `Thr-`."""
+    """The results that rtla prints for the threads, in the columns named `Thr-`."""
     rows = [line.split() for line in text.splitlines() if line and line[0] != "#"]
     heads = next((row for row in rows if row[0] == "Index"), [])
     column = next((at for at, head in enumerate(heads) if head.startswith("Thr")), 0)
@@ -261,7 +262,7 @@ def _wakes(late_ns: Sequence[float], kept: float, longest: float) -> Iterator[Ou
 
 @dataclass(frozen=True)
 class Warps:
-    """What the comparison of clocks between processors could see at least."""
+    """The smallest difference that the comparison of clocks between processors could notice."""
 
     program: Program
     name: str = "probe-warps"
@@ -280,7 +281,7 @@ class Warps:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """One for each clock, and what is shown beside it."""
+        """One for each clock, and the additional figures."""
         rows = [Probe(f"{WARP}/{clock}", clock, NANOSECONDS) for clock in WARP_CLOCKS]
         beside = [
             Probe(f"{row.key}/{what}", row.title, COUNT, row=False)
@@ -292,7 +293,7 @@ class Warps:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """All clocks at once: they share the second."""
+        """The results for all clocks at once: they share the second."""
         command = ["warp", "--seconds", str(WARP_S)]
         for clock in WARP_CLOCKS:
             command += ["--clock", clock]
@@ -305,7 +306,7 @@ class Warps:
 
 
 def warp_outcomes(records: Sequence[Mapping[str, Any]]) -> Iterator[Outcome]:
-    """Of each clock the pairs of processors together."""
+    """For each clock, all pairs of processors together."""
     for clock in WARP_CLOCKS:
         pairs = [
             record
@@ -328,7 +329,7 @@ def warp_outcomes(records: Sequence[Mapping[str, Any]]) -> Iterator[Outcome]:
 
 
 def program(file: Path) -> Program:
-    """The probe, or why it is not there."""
+    """The probe, or why it is missing."""
     return Program(file, "" if os.access(file, os.X_OK) else "not built")
 
 

@@ -1,4 +1,4 @@
-"""Two hosts on one machine, and a path between them: network namespaces, made and removed here."""
+"""Two hosts on one machine and a path between them: temporary network namespaces."""
 
 import json
 import os
@@ -14,18 +14,18 @@ from tempfile import TemporaryDirectory
 
 from eigenbench.processes import POLL_S, Deadline, child, run
 
-# The hosts: who measures, and who is measured; and where cross traffic comes from.
+# The hosts: the measuring one, the measured one, and the source of cross traffic.
 LEFT, MIDDLE, RIGHT, OTHER = "l", "m", "r", "o"
 ADDRESS = "10.99.0.2"
 PORT = 5201
 READY_S = 10.0
-# The kernel's token bucket counts the Ethernet header, which rates of IP packets do not.
+# The kernel's token bucket counts the Ethernet header, unlike rates of IP packets.
 HEADER = 14
-# Before the programs that measure: they would keep cross traffic from leaving while they send.
+# A higher priority than the measuring programs', which would delay cross traffic while they send.
 FIRST = ("chrt", "--fifo", "60")
 PACKET = 1500
-# Reads the counters of an interface in the namespace that it runs in, once a line: both between
-# two instants, and again if these are apart.
+# Reads the counters of an interface in its network namespace, once per line: between two clock
+# readings, and again if these are too far apart.
 COUNT = """
 import sys, time
 def row():
@@ -41,32 +41,32 @@ COUNTING = (sys.executable, "-u", "-c", COUNT)
 
 
 class PathError(Exception):
-    """There is no such path here, and why."""
+    """Why such a path is not possible here."""
 
 
 @dataclass(frozen=True)
 class PathSpec:
-    """A path as it is to be: bits per second of IP packets."""
+    """The specification of a path: bits per second of IP packets."""
 
     capacity: float
     cross: float
     delay: str = "1ms"
     mtu: int = PACKET
-    # By the kernel's token bucket and iperf3, or by the emulator.
+    # With the kernel's token bucket and iperf3, or with the emulator.
     real: bool = False
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What was left of a path, between two instants of CLOCK_MONOTONIC."""
+    """What was available on a path, between two instants of CLOCK_MONOTONIC."""
 
     capacity: float
-    # Nanoseconds at the end of each span, and the bits of cross traffic until then.
+    # The nanoseconds at the end of each span, and the bits of cross traffic until then.
     times: Sequence[int]
     cross: Sequence[float]
 
     def available(self, begin_ns: int, end_ns: int) -> float:
-        """The capacity without the cross traffic that came meanwhile, in bits per second."""
+        """The capacity minus the cross traffic during this time, in bits per second."""
         carried = self._until(end_ns) - self._until(begin_ns)
         return self.capacity - carried / (end_ns - begin_ns) * 1e9
 
@@ -80,7 +80,7 @@ class Truth:
 
 
 def truth_of(text: str) -> Truth:
-    """The truth that the emulator has written, of its first way."""
+    """The truth that the emulator has written, for its first direction."""
     times, cross, capacity, sum_bits = [], [], 0.0, 0.0
     for line in text.splitlines():
         told = json.loads(line)
@@ -102,31 +102,31 @@ class Network:
     mtu: int
 
     def name(self, side: str) -> str:
-        """What `ip` calls the host."""
+        """The host's name for `ip`."""
         return f"et-bench-{os.getpid()}{side}"
 
     def there(self, side: str, *command: str) -> list[str]:
-        """A command on that host."""
+        """A command line that runs on that host."""
         return ["ip", "netns", "exec", self.name(side), *command]
 
     @contextmanager
     def counted(self, side: str) -> Iterator["Counter"]:
-        """The counter of what a host sends, to be read as long as it is needed."""
+        """The counter of the bits that a host sends, as long as it is needed."""
         with counting(self.there(side, *COUNTING, "eth")) as counter:
             yield counter
 
 
 @dataclass(frozen=True)
 class Counter:
-    """A process in a host's namespace that reads its interface's counters when asked.
+    """A process in a host's namespace that reads its interface's counters on request.
 
-    To start a process for each reading would count what was sent while it starts and ends.
+    Starting a process for each reading would count what is sent while it starts and ends.
     """
 
     process: subprocess.Popen[str]
 
     def sent(self) -> tuple[int, float]:
-        """When it was read, by CLOCK_MONOTONIC in nanoseconds, and the bits of IP packets sent."""
+        """When it was read, on CLOCK_MONOTONIC in nanoseconds, and the bits of IP packets sent."""
         asked, told = self.process.stdin, self.process.stdout
         assert asked is not None
         assert told is not None
@@ -150,7 +150,7 @@ def counting(command: Sequence[str]) -> Iterator[Counter]:
     ) as process:
         try:
             counter = Counter(process)
-            # It has started when it answers.
+            # It has started once it answers.
             counter.sent()
             yield counter
         finally:
@@ -178,13 +178,13 @@ def laid(mtu: int) -> Iterator[Network]:
     finally:
         for side in LEFT, MIDDLE, RIGHT, OTHER:
             command = ["ip", "netns", "del", network.name(side)]
-            # What could not be made is not there.
+            # What could not be created does not exist.
             subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
 
 
 @contextmanager
 def emulated(network: Network, emulator: Path, spec: PathSpec) -> Iterator[Path]:
-    """The path of a specification, by the emulator; yields the file of its truth."""
+    """The path of a specification, with the emulator; yields the file with its truth."""
     with TemporaryDirectory() as folder:
         truth = Path(folder) / "truth"
         command = [str(emulator), "--capacity", f"{spec.capacity:.0f}"]
@@ -198,7 +198,7 @@ def emulated(network: Network, emulator: Path, spec: PathSpec) -> Iterator[Path]
 
 @contextmanager
 def shaped(network: Network, spec: PathSpec) -> Iterator[None]:
-    """The same, by a bridge, the kernel's token bucket, and iperf3 as cross traffic."""
+    """The same, with a bridge, the kernel's token bucket, and iperf3 as cross traffic."""
     middle = network.name(MIDDLE)
     with ExitStack() as stack:
         _ip(f"-n {middle} link add name bridge type bridge")
@@ -230,7 +230,7 @@ def shaped(network: Network, spec: PathSpec) -> Iterator[None]:
 
 @contextmanager
 def served(network: Network, eigentime: Path, token: str) -> Iterator[None]:
-    """A server at the right."""
+    """A server on the right-hand host."""
     command = ["env", f"EIGENTIME_TOKEN={token}", str(eigentime)]
     command += ["bandwidth", "serve", "--json"]
     with _waited(network.there(RIGHT, *command), "listening"):
@@ -239,7 +239,7 @@ def served(network: Network, eigentime: Path, token: str) -> Iterator[None]:
 
 @contextmanager
 def _waited(command: Sequence[str], word: str) -> Iterator[None]:
-    """A child, from when it has said the word."""
+    """A child, once it has printed the word."""
     with TemporaryDirectory() as folder:
         said = Path(folder) / "said"
         with said.open("wb") as out, child(command, out=out, err=out) as process:

@@ -1,4 +1,4 @@
-"""Whether readings keep their bounds after a pause, and after what happens in one."""
+"""Whether readings keep their bounds after a pause, and after events during one."""
 
 import signal
 import subprocess
@@ -21,15 +21,15 @@ from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 PREFIX = "pause"
 GUEST = "disturbed pause"
-# Of a cell, and of the one that is the worst, or of which the least is known.
+# The figures of a cell, and of the worst one, or the one with the least data.
 OUTSIDE = "outside"
 WORST = "worst"
 QUICK_PAUSES_S = (0.001, 1.0)
 PAUSES_S = (*QUICK_PAUSES_S, 10.0, 60.0, 300.0, 600.0, 3600.0)
-# A shorter one is over before the process is stopped.
+# A shorter one would end before the process is stopped.
 SHORTEST_STOP_S = 1.0
 PROCESSES = 8
-# What all processes take for their start, and old ones until they know the rate well.
+# The time that all processes take to start, and old ones until they know the rate well.
 START_S = 60.0
 
 GUEST_QUICK_PAUSES_S = (2.0,)
@@ -61,7 +61,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """How it stands in the table."""
+        """Its title in the table."""
         parts = [f"{self.seconds:g} s", "old" if self.old else "fresh"]
         parts += ["upkeep"] * self.upkeep + ["stopped"] * self.stopped
         return ", ".join(parts)
@@ -73,7 +73,7 @@ class Cell:
 
     @property
     def arguments(self) -> list[str]:
-        """For the program."""
+        """The program's arguments."""
         flags = ["--old"] * self.old + ["--upkeep"] * self.upkeep
         return ["pauses", str(self.seconds), *flags]
 
@@ -90,7 +90,7 @@ def _probes(prefix: str, cells: Sequence[tuple[str, str]]) -> tuple[Probe, ...]:
 
 
 def outcomes_of(prefix: str, cells: dict[str, list[Record]]) -> Iterator[Outcome]:
-    """What all cells come to, each of them, and the worst."""
+    """The outcome of all cells, of each of them, and of the worst."""
     everything = [reading for readings in cells.values() for reading in readings]
     yield from judged(f"{prefix}/{ALL}", everything)
     shares = []
@@ -116,7 +116,7 @@ class Pauses:
 
     program: Program
     quick: bool
-    # Beside them, who sleeps for some minutes.
+    # The processes that sleep for some minutes beside them.
     sleeps: tuple[LongSleep, ...] = ()
     name: str = "clock-bounds"
     title: str = "Readings outside the error bound that they state, after a pause"
@@ -147,7 +147,7 @@ class Pauses:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """All cells at once."""
+        """The results of all cells at once."""
         with begun(self.sleeps) as sleeping:
             try:
                 yield from outcomes_of(PREFIX, self._readings(deadline))
@@ -173,7 +173,7 @@ class Pauses:
                 assert process.stdin is not None
                 process.stdin.close()
                 if cell.stopped:
-                    # What it waits for is settled then, and not when it goes on.
+                    # The end of its wait is then fixed, and is not set anew when it continues.
                     _awaited(process)
                     process.send_signal(signal.SIGSTOP)
                     stops.append((time.monotonic() + cell.seconds, process))
@@ -220,13 +220,13 @@ COUNTER = "tsc"
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What happens in a pause, and how it is undone."""
+    """An event during a pause, and how it is undone."""
 
     key: str
     title: str
     do: Callable[[Guest, Deadline], None]
     undo: str = "true"
-    # The clock that it concerns, if it is not CLOCK_MONOTONIC.
+    # The clock that is affected, if it is not CLOCK_MONOTONIC.
     wall: bool = False
 
 
@@ -257,7 +257,7 @@ DISTURBANCES = (
 
 @dataclass(frozen=True)
 class Disturbances:
-    """What happens to a virtual machine while its processes pause."""
+    """Events in a virtual machine while its processes pause."""
 
     program: Program
     quick: bool
@@ -272,7 +272,7 @@ class Disturbances:
 
     @property
     def note(self) -> str:
-        """How it is measured."""
+        """How this is measured."""
         by = f" by {self._accelerators[-1]}" if self._accelerators else ""
         return (
             f"In a virtual machine{by}, whose kernel keeps time by the counter. {HOW}; "
@@ -282,7 +282,7 @@ class Disturbances:
 
     @property
     def cells(self) -> list[Cell]:
-        """The pauses that are disturbed."""
+        """The pauses with disturbances."""
         pauses = GUEST_QUICK_PAUSES_S if self.quick else GUEST_PAUSES_S
         return [Cell(*kind) for kind in product(pauses, (False, True), (False, True))]
 
@@ -298,7 +298,7 @@ class Disturbances:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """One disturbance after another, in one machine."""
+        """The results of one disturbance after another, in one machine."""
         found: dict[str, list[Record]] = {}
         try:
             with guest([self.program.file], deadline) as machine:
@@ -324,7 +324,7 @@ class Disturbances:
             machine.call(f"{' '.join(words)} {files} &", deadline)
         ready = f'test "$(cat /tmp/out* | grep -c ready)" = {len(cells)}'
         machine.call(f"until {ready}; do sleep 0.1; done", deadline)
-        # All pauses begin, and the disturbance comes within them.
+        # All pauses begin first, and the disturbance comes during them.
         machine.call("exec 9>&-", deadline)
         disturbance.do(machine, deadline)
         machine.call("wait", deadline)

@@ -1,4 +1,4 @@
-"""What `podman run` takes with the runtime alone, and with the wrapper before it."""
+"""The duration of `podman run` with the runtime alone, and with the wrapper."""
 
 import shutil
 import tarfile
@@ -23,8 +23,8 @@ PROBE = Probe("podman", "`podman run --rm --network=none`", MILLISECONDS)
 IMAGE = "localhost/eigenbench:1"
 HANG_S = 15.0
 EFFORTS = Efforts(Effort(21, 40), Effort(2, 6))
-# Podman's own defaults need the right to raise limits. Locks are files, since shared
-# memory would be common to all of the user's podmans.
+# Podman's own defaults require the right to raise limits. Locks are files, because shared memory
+# would be shared by all of the user's podman processes.
 SETTINGS = """\
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
@@ -54,7 +54,7 @@ class Podman:
 
     @property
     def note(self) -> str:
-        """How it is measured."""
+        """How this is measured."""
         return (
             "The whole command, with storage of its own on overlay and a program that "
             "ends at once; the next one starts when podman's processes have tidied up. "
@@ -64,7 +64,7 @@ class Podman:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """One container."""
+        """The time of one container."""
         within = deadline.within(HANG_S)
         try:
             if unkept := self._checked(level, within):
@@ -77,7 +77,7 @@ class Podman:
             yield from (Failure(probe, str(error)) for probe in wanted)
 
     def _checked(self, level: Level, deadline: Deadline) -> str:
-        """Why this level has no figures, which is looked at once."""
+        """Why this level has no figures; checked once."""
         if level.key not in self._unkept:
             self._unkept[level.key] = self._look(level, deadline)
         return self._unkept[level.key]
@@ -96,7 +96,7 @@ class Podman:
         return unkept(level.promise, finished.out, wall, monotonic)
 
     def _prepared(self, deadline: Deadline) -> str:
-        """Make the image, if there is none yet; why that failed."""
+        """Builds the image, if there is none yet; returns why that failed."""
         settings = self.ground.folder / "containers.conf"
         if settings.exists():
             return ""

@@ -1,4 +1,4 @@
-"""A PostgreSQL server at a level, and clients on the host that only read."""
+"""A PostgreSQL server at a level, and read-only clients on the host."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from eigenbench.servers import (
 )
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
-# Distributions keep these off the path.
+# Distributions do not put these on PATH.
 DIRECTORIES = Path("/usr/lib/postgresql")
 TOOLS = ("initdb", "postgres", "pgbench", "psql")
 
@@ -32,7 +32,7 @@ NOBODY = "65534"
 
 CLIENTS = (1, 8)
 SCALE = 1
-# How long pgbench counts, and how long anything else may take.
+# How long pgbench counts, and the limit for everything else.
 SECONDS = 1
 MAKE_TIMEOUT_S = 30.0
 START_TIMEOUT_S = 10.0
@@ -43,14 +43,14 @@ RATE = re.compile(r"^tps = ([0-9.]+)", re.MULTILINE)
 
 
 def tool(name: str) -> str | None:
-    """Where a program of PostgreSQL is."""
+    """The path of one of PostgreSQL's programs."""
     found = sorted(DIRECTORIES.glob(f"*/bin/{name}"))
     return str(found[-1]) if found else shutil.which(name)
 
 
 @dataclass(frozen=True)
 class Postgres:
-    """Transactions per second of a server that is only read from."""
+    """Transactions per second of a server with read-only clients."""
 
     name: str = "postgres"
     title: str = "PostgreSQL, the server at the level and the clients on the host"
@@ -73,7 +73,7 @@ class Postgres:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """Make a database, start a server, ask it, end it."""
+        """Makes a database, starts a server, measures its transactions and ends it."""
         missing = [name for name in TOOLS if tool(name) is None]
         if missing:
             yield from all_failed(wanted, f"{missing[0]} not installed")
@@ -137,7 +137,7 @@ class Postgres:
 
 
 def key(clients: int) -> str:
-    """The probe of so many clients."""
+    """The probe for this number of clients."""
     return f"pgbench-{clients}"
 
 
@@ -159,7 +159,7 @@ def _selects(place: Path) -> bool:
 
 
 def _end(place: Path, process: subprocess.Popen[bytes]) -> None:
-    """Ask the server to end; whoever started it ends it if it does not."""
+    """Asks the server to end; if it does not, whoever started it ends it."""
     pid = (place / "data" / "postmaster.pid").read_text().split()[0]
     run(["kill", "-INT", pid], Deadline(STOP_TIMEOUT_S))
     with suppress(subprocess.TimeoutExpired):

@@ -1,8 +1,8 @@
 """The Rust program that measures clocks, sleeps and events, and its records.
 
-It lives in `bench/precision`, with the peers as its dependencies, and prints one JSON
-object on each line. One start measures all the ways that are compared, in turn: that
-is alternating more finely than by levels, each of which then takes its share.
+It is in `bench/precision`, with the peers as its dependencies, and prints one JSON object per
+line. One start measures everything that is compared, in turn: that alternates more finely than
+by levels. Each level then takes its share.
 """
 
 import json
@@ -26,35 +26,35 @@ from eigenbench.suites import Outcome
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "bench" / "precision"
 PACKAGE = "eigentime-precision"
-# From nothing, with the library and all peers, on a slow machine.
+# A complete build with the library and all peers, on a slow machine.
 BUILD_TIMEOUT_S = 600.0
 PEERS = ("quanta", "minstant", "fastant", "spin_sleep")
 
-# What one line of the program's output says.
+# The contents of one line of the program's output.
 Record = dict[str, Any]
-# What one start comes to, by level.
+# The outcomes of one start, by level.
 Round = Mapping[str, Sequence[Outcome]]
 
 
 class Failed(Exception):
-    """The program did not do what it should, and why."""
+    """The program failed, with the reason."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Where the program is, or why it is not there."""
+    """Where the program is, or why it is missing."""
 
     file: Path
     absent: str = ""
 
     @cached_property
     def cpu(self) -> int:
-        """Where to measure: the CPU that devices disturb least."""
+        """The CPU to measure on: the one that devices disturb least."""
         return quietest(os.sched_getaffinity(0), INTERRUPTS.read_text())
 
     @property
     def others(self) -> list[int]:
-        """All CPUs but that one; it too, if it is the only one."""
+        """All other CPUs; the same one, if there is no other."""
         return sorted(os.sched_getaffinity(0) - {self.cpu}) or [self.cpu]
 
     def command(self, *arguments: str) -> list[str]:
@@ -62,7 +62,7 @@ class Program:
         return [str(self.file), *arguments]
 
     def records(self, arguments: Sequence[str], deadline: Deadline) -> list[Record]:
-        """What the program prints."""
+        """The records that the program prints."""
         finished = run(self.command(*arguments), deadline)
         if not finished.succeeded:
             raise Failed(finished.complaint)
@@ -71,7 +71,7 @@ class Program:
     def together(
         self, several: Sequence[Sequence[str]], deadline: Deadline
     ) -> list[list[Record]]:
-        """What the program prints when it is started several times at once."""
+        """The records that the program prints when it is started several times at once."""
         with ExitStack() as stack:
             started = []
             for arguments in several:
@@ -92,7 +92,7 @@ class Program:
 
 
 def target(root: Path) -> Path:
-    """Where cargo puts what it builds, as the Makefile sets it."""
+    """The folder for cargo's output, as set by the Makefile."""
     return Path(os.environ.get("CARGO_TARGET_DIR", root / "build" / "target"))
 
 
@@ -123,14 +123,14 @@ def parsed(out: str) -> list[Record]:
 
 @dataclass
 class Shares:
-    """What one start of the program has measured, for each level to take its share."""
+    """The measurements of one start of the program, for each level to take its share."""
 
     _left: dict[str, list[Outcome]] = field(default_factory=dict)
 
     def take(
         self, level: str, wanted: Sequence[str], begin: Callable[[], Round]
     ) -> Iterator[Outcome]:
-        """The outcomes of a level; a new start if it has taken those of the last."""
+        """The outcomes of a level; restarts the program if the level has taken its last share."""
         if level not in self._left:
             self._left = {key: list(outcomes) for key, outcomes in begin().items()}
         for outcome in self._left.pop(level, []):
@@ -140,13 +140,13 @@ class Shares:
 
 @dataclass(frozen=True)
 class Load:
-    """What the machine does besides."""
+    """The load on the machine meanwhile."""
 
     key: str
     title: str
-    # `cpu` or `io`; empty for nothing.
+    # `cpu` or `io`; empty for none.
     kind: str = ""
-    # On the CPU that is measured too.
+    # Whether it also runs on the measured CPU.
     everywhere: bool = True
 
 
@@ -156,19 +156,19 @@ LOADS = (
     Load("cpu", "CPU load", "cpu"),
     Load("io", "IO load", "io"),
 )
-# From the start of the load until it has come to its full strength.
+# The time from the start of the load until it is in full effect.
 SETTLE_S = 0.3
 
 
 @contextmanager
 def loaded(program: Program, load: Load) -> Iterator[None]:
-    """The load, on each of its CPUs, for as long as the block takes."""
+    """Runs the load on each of its CPUs until the block ends."""
     if not load.kind:
         yield
         return
     cpus = [*program.others, program.cpu] if load.everywhere else program.others
     with ExitStack() as stack:
-        # Beside the program, since /tmp may be no disk.
+        # Beside the program, because /tmp may not be on a disk.
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="eigenbench-", dir=program.file.parent)
         )
@@ -190,7 +190,7 @@ def under_loads(
     run_under: Callable[[Load, dict[str, list[Outcome]]], None],
     failures: Callable[[Load, str], Iterable[Outcome]],
 ) -> dict[str, list[Outcome]]:
-    """What the levels come to under each load; where one fails, all of them do."""
+    """The outcomes of the levels under each load; if one load fails, all levels fail."""
     outcomes: dict[str, list[Outcome]] = {key: [] for key in levels}
     for load in loads:
         try:
@@ -210,7 +210,7 @@ def _alive(busy: Sequence[subprocess.Popen[bytes]], load: Load) -> None:
 def ways(
     program: Program, prefix: str, rows: Sequence[tuple[str, str, str]]
 ) -> list[Level]:
-    """Levels for ways of reading, sleeping or ticking: key, title, what one types."""
+    """Levels for ways of reading, sleeping or ticking: key, title, what the user types."""
     return [
         Level(f"{prefix}/{key}", title, typed, ((),), absent=program.absent)
         for key, title, typed in rows

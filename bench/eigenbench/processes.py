@@ -1,7 +1,7 @@
-"""Child processes that always end, and an end to the whole run.
+"""Child processes that always end, and a deadline for the whole run.
 
-Every child leads a process group of its own, so that Ctrl-C reaches only the
-harness, which then ends the group it knows by the child's id.
+Each child leads a process group of its own, so that Ctrl-C reaches only the harness, which then
+ends the group by the child's ID.
 """
 
 import os
@@ -16,29 +16,29 @@ from dataclasses import dataclass
 from math import ceil
 from typing import IO
 
-# How long a child may take to go after SIGTERM before SIGKILL follows.
+# How long a child may take to end after SIGTERM; then SIGKILL follows.
 GRACE_S = 1.0
 POLL_S = 0.01
 
 
 class Deadline:
-    """The instant by which everything has to be over."""
+    """The instant by which everything must have ended."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Seconds left, never negative."""
+        """The remaining seconds, never negative."""
         return max(0.0, self._end - time.monotonic())
 
     def within(self, seconds: float) -> "Deadline":
-        """A deadline in `seconds`, or this one if it comes first."""
+        """A deadline in `seconds`, or this one if it is earlier."""
         return Deadline(min(seconds, self.remaining()))
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a child left behind; `status` is None if it had to be ended."""
+    """The results of a child; `status` is None if it had to be killed."""
 
     status: int | None
     out: str
@@ -51,7 +51,7 @@ class Finished:
 
     @property
     def complaint(self) -> str:
-        """One line on why it did not succeed."""
+        """Why it did not succeed, in one line."""
         if self.status is None:
             return "timed out"
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
@@ -60,7 +60,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Used:
-    """What a child took, with all of its own children that it waited for."""
+    """The resources used by a child and by its own children that it waited for."""
 
     wall_s: float
     cpu_s: float
@@ -75,7 +75,7 @@ def child(
     env: Mapping[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A running child that is ended, if it has not by itself, on leaving."""
+    """A running child; it is ended on leaving, if it has not ended by itself."""
     process = subprocess.Popen(
         argv,
         stdin=stdin,
@@ -90,14 +90,14 @@ def child(
         end(process)
         for pipe in process.stdin, process.stdout, process.stderr:
             if pipe is not None:
-                # What it did not read is lost with it.
+                # Input that it did not read is lost.
                 with suppress(OSError):
                     pipe.close()
 
 
 def run(argv: Sequence[str], deadline: Deadline) -> Finished:
-    """Run a command to its end or to the deadline, keeping what it printed."""
-    # Files, since a pipe would stay open in a grandchild that outlives its parent.
+    """Runs a command to its end or to the deadline, and keeps its output."""
+    # Files, because a pipe would stay open in a grandchild that outlives its parent.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         status: int | None = None
         try:
@@ -110,7 +110,7 @@ def run(argv: Sequence[str], deadline: Deadline) -> Finished:
 
 
 def run_used(argv: Sequence[str], deadline: Deadline) -> tuple[Finished, Used | None]:
-    """Run a command as `run` does; what it took, if it ended by itself."""
+    """Runs a command like `run`; also returns the resources used, if it ended by itself."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         used = None
         start = time.monotonic()
@@ -150,12 +150,12 @@ def exits(pid: int, deadline: Deadline) -> bool:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a child and what is left of its group; nothing if it was reaped."""
+    """Ends a child and the rest of its group; does nothing if it was reaped."""
     if process.returncode is not None:
         return
     _signal_group(process.pid, signal.SIGTERM)
     exits(process.pid, Deadline(GRACE_S))
-    # Not reaped yet, so the group's id cannot belong to anybody else.
+    # It is not reaped yet, so no other process can have the group's ID.
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
 

@@ -1,4 +1,4 @@
-"""The C programs: compiled when older than their source, and what they print."""
+"""The C programs: compiled if older than their source, and their output."""
 
 import os
 import shutil
@@ -19,12 +19,12 @@ NO_JEMALLOC = "no_jemalloc"
 FLAGS = ("-O2", "-Wall", "-Wextra", "-std=gnu17", "-pthread")
 
 COMPILE_TIMEOUT_S = 60.0
-# Long enough for a frequency that is good to a few parts in a million.
+# Long enough to measure the frequency to a few parts per million.
 TICKRATE_MS = 300
 
 
 class ProgramError(Exception):
-    """A program cannot be compiled or does not do what it should."""
+    """A program cannot be compiled, or failed."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Programs:
     ticks_per_s: float
 
     def path(self, name: str) -> str:
-        """The program's file, to be put into a command."""
+        """The program's file, for use in a command."""
         return str(self.folder / name)
 
     @property
@@ -49,16 +49,16 @@ class Programs:
         return str(_static(self.folder) / CROWD)
 
     def to_ns(self, ticks: float) -> float:
-        """A count of ticks as nanoseconds of host time."""
+        """Converts ticks to nanoseconds of host time."""
         return ticks / self.ticks_per_s * 1e9
 
     def to_ticks(self, ns: float) -> int:
-        """Nanoseconds of host time as a count of ticks."""
+        """Converts nanoseconds of host time to ticks."""
         return round(ns * self.ticks_per_s / 1e9)
 
 
 def prepare(folder: Path) -> Programs:
-    """Compile what is missing or out of date and measure the counter's rate."""
+    """Compiles what is missing or out of date, and measures the counter's rate."""
     compiler = c_compiler()
     if compiler is None:
         raise ProgramError("no C compiler found: install the package gcc")
@@ -80,7 +80,7 @@ def c_compiler() -> str | None:
 
 
 def no_jemalloc(folder: Path) -> Path:
-    """Where the dynamic linker finds no jemalloc but our stand-in."""
+    """A folder in which the dynamic linker finds our stand-in instead of jemalloc."""
     return folder / "no-jemalloc"
 
 
@@ -98,7 +98,7 @@ def tick_rate(folder: Path) -> float:
 
 
 def best_batches(out: str) -> Iterator[tuple[str, float | str]]:
-    """What `calls` printed: per probe the ticks of one call, or what was wrong."""
+    """The output of `calls`: for each probe the ticks per call, or what was wrong."""
     for line in out.splitlines():
         fields = line.split("\t")
         if len(fields) != 3:

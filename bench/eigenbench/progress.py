@@ -1,21 +1,21 @@
-"""One line that says what is being measured: on a terminal only."""
+"""One line that shows what is being measured: on a terminal only."""
 
 import shutil
 import sys
 
 
 class Progress:
-    """Writes to standard error, and nothing at all if that is no terminal."""
+    """Writes to standard error if that is a terminal."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Replace the line."""
+        """Replaces the line."""
         if self._terminal:
             width = shutil.get_terminal_size().columns - 1
             print(f"\r\x1b[K{text[:width]}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Removes the line."""
         self.show("")

@@ -1,4 +1,4 @@
-"""What a reading of a clock costs, beside the bare counter and the peers."""
+"""The cost of a clock reading, compared with the bare counter and the peers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ HANG_S = 10.0
 
 @dataclass(frozen=True)
 class Reads:
-    """Short batches by each clock in turn, in one process on one CPU."""
+    """Short batches of each clock in turn, in one process on one CPU."""
 
     program: Program
     name: str = "clock-reads"
@@ -71,7 +71,7 @@ class Reads:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """A start of the program, or the level's share of the last one."""
+        """The results of a start of the program, or the level's share of the last one."""
         yield from self._shares.take(level.key, wanted, lambda: self._round(deadline))
 
     def _round(self, deadline: Deadline) -> dict[str, list[Outcome]]:

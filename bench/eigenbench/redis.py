@@ -1,4 +1,4 @@
-"""A Redis server at a level, and clients on the host that ask it for work."""
+"""A Redis server at a level, and its clients on the host."""
 
 import csv
 import shutil
@@ -24,7 +24,7 @@ from eigenbench.servers import (
 )
 from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
-# Per probe the command and the number of clients.
+# For each probe, the command and the number of clients.
 WORK = {
     f"redis-{command.lower()}-{clients}": (command, clients)
     for clients in (1, 20)
@@ -36,7 +36,7 @@ STOP_TIMEOUT_S = 2.0
 BENCHMARK_TIMEOUT_S = 15.0
 PING_INTERVAL_S = 0.02
 
-# Requests that warm the server up and show how many fill the time wanted.
+# Requests that warm up the server and show how many take the requested time.
 PILOT_REQUESTS = 500
 
 EFFORTS = Efforts(Effort(7, 260), Effort(2, 30))
@@ -69,7 +69,7 @@ class Redis:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """Start a server, ask it for each kind of work, end it."""
+        """Starts a server, measures each command, and ends it."""
         for tool in "redis-server", "redis-benchmark":
             if shutil.which(tool) is None:
                 yield from all_failed(wanted, f"{tool} not installed")
@@ -129,7 +129,7 @@ def _pongs(path: Path) -> bool:
 
 
 def _shut_down(path: Path, process: subprocess.Popen[bytes]) -> None:
-    """Ask the server to end; whoever started it ends it if it does not."""
+    """Asks the server to end; if it does not, whoever started it ends it."""
     with suppress(OSError), _connected(path) as connection:
         connection.sendall(b"SHUTDOWN NOSAVE\r\n")
     with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""A whole run put together: as Markdown, and as JSON with every sample."""
+"""The report of a whole run: as Markdown, and as JSON with every sample."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,13 +12,13 @@ from eigenbench.targets import Verdict, verdicts
 
 JSON_SCHEMA = 3
 
-# A counter that changed by more between begin and end is no measure of time.
+# A counter whose rate changed by more during the run is no measure of time.
 COUNTER_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that came out of a run."""
+    """The results of a run."""
 
     machine: Machine
     peers: Mapping[str, str]
@@ -37,11 +37,11 @@ class Report:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The targets that belong to what was measured."""
+        """The verdicts on the targets of what was measured."""
         return list(verdicts(self.samples, self.probes))
 
     def markdown(self) -> str:
-        """The tables, targets first."""
+        """The tables, with the targets first."""
         parts = [machine_table(self.machine, self.peers, self.load_after)]
         parts += [f"{warning}\n" for warning in self.warnings()]
         parts.append(level_table(self.by_key, self._used_levels()))
@@ -57,7 +57,7 @@ class Report:
         return [key for key in self.by_key if key in used]
 
     def warnings(self) -> list[str]:
-        """What makes the figures less good than they could be."""
+        """What makes the figures less reliable."""
         found = []
         if self.quick:
             found.append("A quick run: few rounds, for a first look only.")
@@ -69,7 +69,7 @@ class Report:
         return found
 
     def json(self) -> dict[str, object]:
-        """Every sample, with what is needed to read it."""
+        """Every sample, with the information needed to read it."""
         return {
             "schema": JSON_SCHEMA,
             "machine": asdict(self.machine),

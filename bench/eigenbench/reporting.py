@@ -1,4 +1,4 @@
-"""What a report takes: seconds and memory, and its intervals beside scipy's."""
+"""The cost of a report: seconds and memory, and its intervals compared with scipy's."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = ROOT / "build" / "venv" / "bin" / "python"
-# A results folder of `eigentime bench` that is kept with the documents.
+# A results folder of `eigentime bench` that is stored with the documentation.
 KEPT = ROOT / "docs" / "results" / "data"
 SCRIPT = ROOT / "bench" / "programs" / "reporting.py"
 
@@ -35,9 +35,9 @@ QUANTILES = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True)
 class Reports:
-    """Whole reports: from the folder's files to the page's."""
+    """Whole reports: from the folder's files to the page."""
 
-    # Where folders and pages are put; it is removed in the end.
+    # The temporary place for folders and pages.
     ground: Path
     name: str = "reports"
     title: str = "A report, from the folder to the page"
@@ -53,7 +53,7 @@ class Reports:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """Time and memory, of both folders."""
+        """Time and memory, for both folders."""
         return tuple(
             Probe(f"{key}/{what}", f"{title}: {shown}", unit)
             for key, title in (
@@ -70,7 +70,7 @@ class Reports:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """One report of each folder."""
+        """The cost of one report of each folder."""
         for key in (LARGE, SMALL):
             asked = [probe for probe in wanted if probe.startswith(f"{key}/")]
             if asked:
@@ -96,7 +96,7 @@ class Reports:
         ]
 
     def _large(self, deadline: Deadline) -> Path:
-        """The folder of ten million samples, made when it is first asked for."""
+        """The folder with ten million samples, created on first use."""
         if not self._made:
             folder = self.ground / "ten-million"
             command = [str(PYTHON), str(SCRIPT), "make", str(folder), str(SAMPLES)]
@@ -109,7 +109,7 @@ class Reports:
 
 @dataclass(frozen=True)
 class Intervals:
-    """The interval of a quantile, by drawing blocks whole."""
+    """The interval of a quantile, by resampling whole blocks."""
 
     name: str = "report-intervals"
     title: str = "An interval of a quantile, whole blocks drawn"
@@ -131,7 +131,7 @@ class Intervals:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """All quantiles in one process."""
+        """The results of all quantiles, in one process."""
         quantiles = [probe.rpartition("/")[2] for probe in wanted]
         finished = run(level.command(*quantiles), deadline.within(HANG_S))
         if not finished.succeeded:

@@ -1,8 +1,7 @@
-"""The order of a run: in every round each level in turn, suite after suite.
+"""The order of a run: in every round each level in turn, suite by suite.
 
-Levels alternate (A B C, A B C) so that what disturbs the machine for a while
-disturbs all of them. A suite whose rounds leave a target undecided goes on as long
-as it has time.
+Levels alternate (A B C, A B C), so that a temporary disturbance of the machine affects all of
+them. A suite whose rounds leave a target undecided continues as long as it has time.
 """
 
 import time
@@ -19,27 +18,27 @@ from eigenbench.suites import Failure, Gap, Outcome, Suite, Value
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for."""
+    """The user's settings."""
 
     quick: bool
-    # Fewer rounds than a suite would make, if given.
+    # Fewer rounds than the suite's default, if given.
     rounds: int | None
 
 
 @dataclass
 class Runner:
-    """Measures suites at levels and keeps what came out."""
+    """Measures suites at levels and keeps the results."""
 
     levels: Mapping[str, Level]
     settings: Settings
     deadline: Deadline
     progress: Progress
     samples: Samples
-    # Whether more rounds of a suite may decide what its rounds have left open.
+    # Whether more rounds of a suite may decide what is still undecided.
     undecided: Callable[[Suite], bool] = lambda _: False
 
     def run(self, suites: Sequence[Suite]) -> None:
-        """Measure every suite."""
+        """Measures every suite."""
         for suite in suites:
             self._suite(suite)
         self.progress.clear()
@@ -50,14 +49,14 @@ class Runner:
         rounds = min(effort.rounds, self.settings.rounds or effort.rounds)
         goes_on = not self.settings.quick and self.settings.rounds is None
         deadline = self.deadline.within(effort.seconds)
-        # Per level the probes still to be asked for.
+        # The remaining probes of each level.
         wanted = {key: self._usable(suite, self.levels[key]) for key in suite.levels}
         took_s = dict.fromkeys(suite.levels, 0.0)
         for number in count():
             if number >= rounds and not (goes_on and self.undecided(suite)):
                 break
             asked = [key for key in suite.levels if wanted[key]]
-            # Of a round that cannot be finished only the first levels would count.
+            # A round that cannot be finished would count only the first levels.
             if deadline.remaining() <= sum(took_s[key] for key in asked):
                 break
             for key in asked:
@@ -72,7 +71,7 @@ class Runner:
                 took_s[key] = time.monotonic() - start
 
     def _usable(self, suite: Suite, level: Level) -> list[str]:
-        """The probes that can be asked for at a level: all or none."""
+        """The probes to measure at a level: all or none."""
         probes = [probe.key for probe in suite.probes]
         if not level.absent:
             return probes
@@ -93,7 +92,7 @@ class Runner:
                 self.samples.add(probe, level, number, value, part)
             case Gap(probe, reason):
                 self.samples.leave_out(probe, level, reason)
-            # What the end of the suite's time cut off has not failed.
+            # What the end of the suite's time has cut off has not failed.
             case Failure(probe, reason) if deadline.remaining():
                 self.samples.explain(probe, level, reason)
                 wanted.remove(probe)

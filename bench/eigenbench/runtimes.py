@@ -1,4 +1,4 @@
-"""The OCI runtimes of this machine, and containers that are made with them."""
+"""The OCI runtimes of this machine, and containers made with them."""
 
 import json
 import os
@@ -17,10 +17,10 @@ from eigenbench.timelines import runtime_directory
 from eigenbench.timing import CommandError, timed
 
 KNOWN = ("runc", "crun", "youki")
-# More of them, as a search path has folders.
+# Additional runtimes, separated like the folders of a search path.
 VARIABLE = "EIGENTIME_BENCH_RUNTIMES"
 
-# Nothing that a container does here takes a tenth of that.
+# No operation on a container takes a tenth of this.
 HANG_S = 6.0
 
 
@@ -28,7 +28,7 @@ HANG_S = 6.0
 class Runtime:
     """An OCI runtime."""
 
-    # Such as `runc`, or `runc-2` for another one of that name.
+    # Such as `runc`, or `runc-2` for another one with that name.
     key: str
     path: Path
     version: str
@@ -41,12 +41,12 @@ class Runtime:
         return f"{self.path.name} {self.version}".strip()
 
 
-# Where there is none.
+# For a program without a version.
 NONE = Runtime("runc", Path("runc"), "", "not installed")
 
 
 def found() -> list[Runtime]:
-    """The known ones on the search path, and those that the environment names."""
+    """The known ones on the search path, and those named by the environment."""
     on_path = [Path(path) for name in KNOWN if (path := shutil.which(name))]
     named = [Path(path) for path in os.environ.get(VARIABLE, "").split(":") if path]
     unlike = {path.resolve(): path for path in [*on_path, *named]}.values()
@@ -58,7 +58,7 @@ def found() -> list[Runtime]:
 
 
 def keyed(names: Sequence[str]) -> list[str]:
-    """Names told apart: the second `runc` is `runc-2`."""
+    """Unique names: the second `runc` is `runc-2`."""
     return [
         f"{name}-{count}" if (count := names[: at + 1].count(name)) > 1 else name
         for at, name in enumerate(names)
@@ -66,7 +66,7 @@ def keyed(names: Sequence[str]) -> list[str]:
 
 
 def tried(runtime: Runtime, bare: Level, ground: Ground) -> Runtime:
-    """The runtime, with why it makes no container here, if it does not."""
+    """The runtime, with the reason if it cannot make containers here."""
     if os.geteuid() != 0:
         return replace(runtime, absent="needs root")
     with container(runtime, bare, ground, ("/inside", "once")) as tested:
@@ -80,7 +80,7 @@ def tried(runtime: Runtime, bare: Level, ground: Ground) -> Runtime:
 def container(
     runtime: Runtime, level: Level, ground: Ground, args: Sequence[str]
 ) -> Iterator["Container"]:
-    """A bundle for a container, which is removed with the container on leaving."""
+    """A bundle for a container, which is removed together with the container."""
     name = ground.name()
     bundle = ground.folder / name
     bundle.mkdir()
@@ -92,7 +92,7 @@ def container(
         base = [*level.prefix, f"--eigentime-runtime={runtime.path}"]
     base += ["--root", str(ground.folder / f"state-{runtime.key}")]
     made = Container(name, bundle, tuple(base))
-    # Each call asks all timelines whose the container is: there are no others there.
+    # Each call asks all timelines for the container: there are no others there.
     with runtime_directory(ground.folder):
         try:
             yield made
@@ -103,11 +103,11 @@ def container(
 
 @dataclass(frozen=True)
 class Container:
-    """A container that is to be made, or is there."""
+    """A container that may not exist yet."""
 
     name: str
     bundle: Path
-    # The runtime with its options.
+    # The runtime, with its options.
     base: tuple[str, ...]
 
     def command(self, *arguments: str) -> list[str]:
@@ -115,13 +115,13 @@ class Container:
         return [*self.base, *arguments]
 
     def run(self, deadline: Deadline) -> Finished:
-        """Make it and see its program end."""
+        """Creates it and waits for the end of its program."""
         return run(self.command("run", *self._bundle(), self.name), deadline)
 
     def started(self, deadline: Deadline) -> tuple[int, int]:
-        """Create and start it: nanoseconds until it is, and until its program's byte.
+        """Creates and starts it: nanoseconds until it has started, and until its program's byte.
 
-        The program writes that byte to its standard output and lives on.
+        The program writes that byte to its standard output and keeps running.
         """
         out, end = os.pipe()
         with open(out, "rb", buffering=0) as pipe:
@@ -135,7 +135,7 @@ class Container:
         return started.end - created.begin, started.readable - created.begin
 
     def entered(self, args: Sequence[str], deadline: Deadline) -> int:
-        """Nanoseconds that a program takes that is started in it, to its end."""
+        """Nanoseconds that a program takes to start in it and end."""
         return timed(self.command("exec", self.name, *args), deadline).took
 
     def _bundle(self) -> tuple[str, str]:

@@ -1,9 +1,9 @@
-"""What was measured: a value for every round, level and probe, or why there is none."""
+"""The measurements: a value for every round, level and probe, or why there is none."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-# A round, and which of its values where a round has several.
+# A round, and the index of the value if a round has several.
 Turn = tuple[int, int]
 # In the probe's base unit.
 Rounds = dict[Turn, float]
@@ -11,11 +11,11 @@ Rounds = dict[Turn, float]
 
 @dataclass(frozen=True)
 class Unit:
-    """How values are shown; they are kept in the base unit."""
+    """The unit in which values are shown; they are stored in the base unit."""
 
     symbol: str
     base: str
-    # Base units in one of this unit.
+    # Base units per unit.
     scale: float
 
 
@@ -34,7 +34,7 @@ REQUESTS = Unit("requests/s", "requests/s", 1.0)
 
 @dataclass(frozen=True)
 class Probe:
-    """One thing that is measured at every level of a suite."""
+    """A quantity that is measured at every level of a suite."""
 
     key: str
     title: str
@@ -45,7 +45,7 @@ class Probe:
 
 @dataclass
 class Samples:
-    """All values of a run, and the reasons for those that are missing."""
+    """All values of a run, and the reasons for missing ones."""
 
     _rounds: defaultdict[tuple[str, str], Rounds] = field(
         default_factory=lambda: defaultdict(dict)
@@ -56,15 +56,15 @@ class Samples:
     def add(
         self, probe: str, level: str, number: int, value: float, part: int = 0
     ) -> None:
-        """Keep a value of one round."""
+        """Adds a value of one round."""
         self._rounds[probe, level][number, part] = value
 
     def explain(self, probe: str, level: str, reason: str) -> None:
-        """Keep why a value is missing; the first reason is the one to show."""
+        """Records why a value is missing; the first reason is shown."""
         self._reasons.setdefault((probe, level), reason)
 
     def leave_out(self, probe: str, level: str, reason: str) -> None:
-        """Keep why there is no value in one round; there may be one in the next."""
+        """Records why there is no value in one round; there may be one in the next."""
         self._gaps[probe, level, reason] += 1
 
     def of(self, probe: str, level: str) -> Rounds:
@@ -72,7 +72,7 @@ class Samples:
         return self._rounds.get((probe, level), {})
 
     def reason(self, probe: str, level: str) -> str:
-        """Why there are no values any more, or none at all; empty if that is not so."""
+        """Why there are no more values, or none at all; empty if there are."""
         failed = self._reasons.get((probe, level), "")
         if failed or self.of(probe, level):
             return failed

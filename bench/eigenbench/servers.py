@@ -1,4 +1,4 @@
-"""What the suites share that start a server at a level and ask it for work."""
+"""What suites have in common that start a server at a level and measure its work."""
 
 import subprocess
 import time
@@ -23,12 +23,12 @@ LEVELS = (
 
 
 def all_failed(wanted: Sequence[str], reason: str) -> Iterator[Outcome]:
-    """Why there is nothing to be measured."""
+    """Failures of all probes, for this reason."""
     return (Failure(probe, reason) for probe in wanted)
 
 
 def clients_text(clients: int) -> str:
-    """How many clients, in words."""
+    """The number of clients, in words."""
     return f"{clients} client{'s' if clients > 1 else ''}"
 
 
@@ -38,7 +38,7 @@ def answers(
     ask: Callable[[], bool],
     interval_s: float,
 ) -> bool:
-    """Whether a server answers in time, and does not end before."""
+    """Whether a server answers in time, without ending before."""
     while deadline.remaining() and process.poll() is None:
         if ask():
             return True
@@ -49,7 +49,7 @@ def answers(
 def why_not_started(
     process: subprocess.Popen[bytes], log: Path, waited_s: float
 ) -> str:
-    """What a server said that does not answer."""
+    """The output of a server that does not answer."""
     if process.returncode is None:
         return f"no answer in {waited_s:.0f} s"
     complaint = log.read_text(errors="replace").strip().splitlines()

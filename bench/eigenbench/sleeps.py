@@ -1,4 +1,4 @@
-"""How late sleeps end, and what they cost, beside the peers."""
+"""How late sleeps end, and what they cost, compared with the peers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ OURS_REFUSED = f"{PREFIX}/eigentime-refused"
 STD = f"{PREFIX}/std"
 SPIN_SLEEP = f"{PREFIX}/spin-sleep"
 
-# It changes the whole machine, so that it is measured after all others.
+# It affects the whole machine, so it is measured after all others.
 APART = "eigentime-held"
 ROWS = (
     ("eigentime", "eigentime", "Sleeper::new(), sleep_until()"),
@@ -70,13 +70,13 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Length:
-    """How long a sleep is, and how many there are in each turn of a way."""
+    """The length of a sleep, and their number in each turn of a way."""
 
     micros: int
     title: str
     sleeps: int
     quick: int
-    # A turn is over after so long: on a busy machine sleeps of 10 µs take thousands.
+    # The limit of a turn: on a busy machine, sleeps of 10 µs can take thousands.
     limit_ms: int = 100
 
 
@@ -93,7 +93,7 @@ HANG_S = 30.0
 
 @dataclass(frozen=True)
 class Sleeps:
-    """Short turns of each way of sleeping, one after another, on one CPU."""
+    """Short turns of each way of sleeping, one after the other, on one CPU."""
 
     program: Program
     quick: bool
@@ -120,7 +120,7 @@ class Sleeps:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """One for each load and length, and what it takes of a CPU."""
+        """One for each load and length, and its share of a CPU."""
         rows = [
             Probe(_key(length, load), f"{length.title}, {load.title}", MICROSECONDS)
             for load in LOADS
@@ -139,7 +139,7 @@ class Sleeps:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """All lengths under all loads, or the level's share of that."""
+        """The results for all lengths under all loads, or the level's share of them."""
         yield from self._shares.take(level.key, wanted, lambda: self._round(deadline))
 
     def _round(self, deadline: Deadline) -> dict[str, list[Outcome]]:
@@ -173,7 +173,7 @@ class Sleeps:
 
 
 def outcomes_of(record: Record, probe: str) -> Iterator[Outcome]:
-    """What one way came to."""
+    """The outcome of one way."""
     if record["reason"]:
         yield from _failed(probe, record["reason"])
         return

@@ -1,8 +1,7 @@
-"""Medians, and ratios and differences of what was measured in the same round.
+"""Medians, and ratios and differences of measurements of the same round.
 
-They are taken within each round and the median is taken over the rounds: what
-slows a whole round down (another build on the machine, a neighbour of the virtual
-machine) then falls out of it.
+They are taken within each round, and their median over the rounds: this cancels what slows down
+a whole round (another build on the machine, a neighbour of the virtual machine).
 """
 
 import random
@@ -16,7 +15,7 @@ from eigenbench.samples import Turn
 
 @dataclass(frozen=True)
 class Summary:
-    """The middle of some samples, and how far they lie around it."""
+    """The median of some samples, and their deviation from it."""
 
     n: int
     median: float
@@ -33,7 +32,7 @@ def absolute_deviation(values: Collection[float]) -> float:
 
 
 def summarize(values: Collection[float]) -> Summary | None:
-    """The summary of `values`; None without any."""
+    """The summary of `values`; None if there are none."""
     samples = list(values)
     if not samples:
         return None
@@ -48,20 +47,20 @@ def summarize(values: Collection[float]) -> Summary | None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, how well it is known, and how far samples are from it."""
+    """A mean, its uncertainty, and the deviation of the samples."""
 
     mean: float
     deviation: float
-    # To either side: with 99 % confidence the true mean is within.
+    # On either side: with 99 % confidence, the true mean is within it.
     confidence: float
 
 
-# The standard normal distribution's quantile of 99.5 %.
+# The 99.5 % quantile of the standard normal distribution.
 Z_99 = 2.5758
 
 
 def interval(samples: Sequence[float]) -> Interval:
-    """Mean, standard deviation and the mean's 99 % confidence interval; 0 for none."""
+    """Mean, standard deviation and the mean's 99 % confidence interval; 0 without values."""
     if len(samples) < 2:
         return Interval(samples[0] if samples else 0.0, 0.0, 0.0)
     deviation = stdev(samples)
@@ -69,7 +68,7 @@ def interval(samples: Sequence[float]) -> Interval:
 
 
 def percentile(samples: Sequence[float], percent: float) -> float | None:
-    """The smallest sample that so many in a hundred do not exceed; None without any."""
+    """The smallest sample that this percentage of samples does not exceed; None without any."""
     if not samples:
         return None
     return sorted(samples)[max(1, ceil(len(samples) * percent / 100)) - 1]
@@ -84,7 +83,7 @@ def in_rounds(samples: Mapping[Turn, float]) -> dict[int, list[float]]:
 
 
 def by_round(samples: Mapping[Turn, float], percent: float) -> dict[Turn, float]:
-    """What so many in a hundred of each round's values do not exceed."""
+    """The value that this percentage of each round's values does not exceed."""
     found = {
         number: percentile(values, percent)
         for number, values in in_rounds(samples).items()
@@ -95,7 +94,7 @@ def by_round(samples: Mapping[Turn, float], percent: float) -> dict[Turn, float]
 def ratios(
     samples: Mapping[Turn, float], base: Mapping[Turn, float]
 ) -> dict[Turn, float]:
-    """Sample by base for every round that has both."""
+    """Sample divided by base, for every round that has both."""
     return {
         turn: samples[turn] / base[turn]
         for turn in sorted(samples.keys() & base.keys())
@@ -106,7 +105,7 @@ def ratios(
 def differences(
     samples: Mapping[Turn, float], base: Mapping[Turn, float]
 ) -> dict[Turn, float]:
-    """Sample less base for every round that has both."""
+    """Sample minus base, for every round that has both."""
     return {
         turn: samples[turn] - base[turn]
         for turn in sorted(samples.keys() & base.keys())
@@ -115,7 +114,7 @@ def differences(
 
 SEED = 20380119
 DRAWS = 2000
-# From fewer rounds nobody can tell how much rounds differ.
+# Fewer rounds do not show how much rounds differ.
 FEWEST_ROUNDS = 3
 
 
@@ -124,8 +123,8 @@ def bootstrap(
 ) -> tuple[float, float] | None:
     """The 95 % interval of a figure of all values; None for too few rounds.
 
-    Whole rounds are drawn, since what is measured in one is alike (block bootstrap). For few
-    rounds the percentiles are wider, as the t distribution asks for (Hesterberg, 2015).
+    Whole rounds are drawn, because measurements of one round are alike (block bootstrap). For
+    few rounds the percentiles are wider, as the t distribution requires (Hesterberg, 2015).
     """
     rounds = list(in_rounds(samples).values())
     count = len(rounds)
@@ -141,22 +140,22 @@ def bootstrap(
     return found[outside], found[-1 - outside]
 
 
-# Beyond each end of a 95 % interval.
+# Beyond either end of a 95 % interval.
 TAIL = 0.025
-# As many halvings leave nothing of the digits that a float has after the point.
+# After this many halvings, nothing is left of a float's digits after the point.
 HALVINGS = 60
 
 
 def share_interval(hits: int, of: int) -> tuple[float, float]:
-    """The exact 95 % interval of the share that hits have (Clopper and Pearson, 1934).
+    """The exact 95 % interval of the share of hits (Clopper and Pearson, 1934).
 
-    It takes each for independent of all others. Of none, nothing is known: 0 to 1.
+    It treats all of them as independent. Without any, nothing is known: 0 to 1.
     """
     return 1 - _highest(of - hits, of), _highest(hits, of)
 
 
 def _highest(hits: int, of: int) -> float:
-    """The share at which so few hits are as rare as `TAIL` says."""
+    """The share at which so few hits have the probability `TAIL`."""
     if hits == of:
         return 1.0
     low, high = hits / of, 1.0
@@ -170,13 +169,14 @@ def _highest(hits: int, of: int) -> float:
 
 
 def _at_most(hits: int, of: int, share: float) -> float:
-    """How likely so many hits or fewer are, where `share` of all are hits, at least `hits / of`."""
+    """The probability of this many hits or fewer, if `share` of all are hits, at least `hits /
+    of`."""
     if share >= 1.0:
         return 0.0
     choices = lgamma(of + 1) - lgamma(hits + 1) - lgamma(of - hits + 1)
     term = exp(choices + hits * log(share) + (of - hits) * log1p(-share))
     total = 0.0
-    # Downwards from the likeliest, until the rest adds nothing.
+    # Downwards from the most likely number, until the rest adds nothing.
     for count in range(hits, -1, -1):
         before, total = total, total + term
         if total == before:
@@ -186,7 +186,7 @@ def _at_most(hits: int, of: int, share: float) -> float:
 
 
 def _t_975(freedom: int) -> float:
-    """The t distribution's quantile of 97.5 % (Abramowitz and Stegun 26.7.5)."""
+    """The 97.5 % quantile of the t distribution (Abramowitz and Stegun 26.7.5)."""
     z = NormalDist().inv_cdf(0.975)
     terms = (
         z,

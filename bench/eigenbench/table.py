@@ -12,7 +12,7 @@ from eigenbench.targets import Outcome, Verdict
 
 
 def markdown(header: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
-    """A table, padded so that it reads as text too; `align` has l or r per column."""
+    """A table, padded to be readable as text; `align` has l or r for each column."""
     cells = [list(header), *map(list, rows)]
     widths = [max(3, *map(len, column)) for column in zip(*cells, strict=True)]
     rule = [
@@ -39,7 +39,7 @@ def machine_table(machine: Machine, peers: Mapping[str, str], load_after: str) -
 
 
 def level_table(by_key: Mapping[str, Level], keys: Iterable[str]) -> str:
-    """What the levels are called and what a user would type for them."""
+    """The names of the levels, and what a user would type for them."""
     rows = [
         [by_key[key].title, f"`{by_key[key].typed}`" if by_key[key].typed else NOTHING]
         for key in keys
@@ -52,7 +52,7 @@ def target_table(
     probes: Mapping[str, Probe],
     by_key: Mapping[str, Level],
 ) -> str:
-    """The targets: what was aimed at, measured, and whether that is enough."""
+    """The targets: the goal, the measurement, and whether it is reached."""
     rows = []
     before = None
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""Named timelines of this run alone, and commands that nobody rebuilds."""
+"""Named timelines of this run alone, and commands that nobody rebuilds meanwhile."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eigenbench.processes import Deadline, run
 
-# Names timelines are found under, in the runtime directory.
+# The name of the folder of timelines, in the runtime directory.
 FOLDER = "eigentime"
 VARIABLE = "XDG_RUNTIME_DIR"
 REMOVAL_TIMEOUT_S = 10.0
@@ -17,16 +17,16 @@ REMOVAL_TIMEOUT_S = 10.0
 
 @contextmanager
 def own(eigentime: Path, *others: Path) -> Iterator[list[Path]]:
-    """Copies of commands; timelines that are made meanwhile end at the end.
+    """Copies of commands; timelines created meanwhile are removed at the end.
 
-    They lie in a runtime directory of their own, which children find in their
-    environment. Without a command there is no copy either.
+    They are in a private runtime directory, which children find in their environment. A command
+    that does not exist has no copy.
     """
-    # Made so that nobody else can enter it, as timelines demand.
+    # Inaccessible to others, as timelines require.
     with tempfile.TemporaryDirectory(prefix="eigenbench-") as name:
         copies = []
         for command in eigentime, *others:
-            # Not by its own name, which the folder of the timelines has.
+            # Under another name than its own, which the folder of the timelines has.
             copies.append(Path(name) / f"{command.name}-command")
             with suppress(OSError):
                 shutil.copy2(command, copies[-1])
@@ -41,7 +41,7 @@ def own(eigentime: Path, *others: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def runtime_directory(folder: Path) -> Iterator[None]:
-    """Children find and make timelines in this folder."""
+    """Makes children find and create timelines in this folder."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = str(folder)
     try:

@@ -1,6 +1,6 @@
-"""How long a command takes, by the host's clock.
+"""The duration of a command, on the host's clock.
 
-Its end is seen at once: `Popen.wait` with a timeout only looks every so often.
+Its end is noticed at once: `Popen.wait` with a timeout only checks at intervals.
 """
 
 import os
@@ -16,7 +16,7 @@ from eigenbench.processes import Deadline, Finished, child
 
 
 class CommandError(Exception):
-    """A command that is to be timed failed, or did not end in time."""
+    """A timed command failed, or did not end in time."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Timed:
 
     begin: int
     end: int
-    # When the descriptor that was watched could first be read; 0 if none was.
+    # When the watched descriptor first became readable; 0 if none was watched.
     readable: int = 0
 
     @property
     def took(self) -> int:
-        """From begin to end."""
+        """The duration."""
         return self.end - self.begin
 
 
@@ -40,7 +40,7 @@ def timed(
     out: IO[bytes] | int = subprocess.DEVNULL,
     watched: int | None = None,
 ) -> Timed:
-    """Run a command to its end, and until `watched` can be read."""
+    """Runs a command to its end, and until `watched` is readable."""
     with tempfile.TemporaryFile() as err:
         begin = time.monotonic_ns()
         with child(command, out, err) as process:
@@ -59,7 +59,7 @@ def timed(
 
 
 def _readable(descriptors: Sequence[int], deadline: Deadline) -> dict[int, int]:
-    """When each descriptor could be read; without those that could not in time."""
+    """When each descriptor became readable; those that did not in time are missing."""
     at: dict[int, int] = {}
     while left := [one for one in descriptors if one not in at]:
         ready = select.select(left, [], [], deadline.remaining())[0]

@@ -1,15 +1,15 @@
-/* What one call costs, in ticks of the processor's counter.
+/* Measures the cost of a call, in ticks of the processor's counter.
  *
- *   calls BATCH_TICKS PROBE...   for each probe, one line as soon as it is known:
+ *   calls BATCH_TICKS PROBE...   for each probe, prints one line when it is done:
  *                                PROBE <tab> calls <tab> ticks   (the best batch)
  *                                PROBE <tab> wrong <tab> what the call did
  *   calls first CALLS PROBE      the same line for the first CALLS calls of the process
- *   calls look TICKS             what the clocks show, and how far they move
+ *   calls look TICKS             what the clocks show, and how far they advance
  *                                while the counter makes that many ticks:
- *                                wall ns, monotonic ns, moved ns, moved ns
+ *                                wall ns, monotonic ns, advance ns, advance ns
  *
- * A batch is sized to last about BATCH_TICKS; of BATCHES batches the best one
- * counts, since disturbances only ever add time.  */
+ * A batch is sized to last about BATCH_TICKS; the best of BATCHES batches
+ * counts, because disturbances can only add time.  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@
 
 enum { BATCHES = 5 };
 
-/* What a call did that it must not do; a cost of it would mean nothing. */
+/* A wrong result of a call, which makes its cost meaningless. */
 static const char *wrong;
 
 #define MUST(condition, otherwise)                                             \
@@ -87,7 +87,7 @@ static void raw_monotonic(uint64_t calls)
 		MUST(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now) == 0, "failed");
 }
 
-/* Waits that are over at once --------------------------------------------- */
+/* Waits that end at once -------------------------------------------------- */
 
 static struct pollfd ready;
 static int pipe_ends[2];
@@ -110,7 +110,7 @@ static void poll_ready(uint64_t calls)
 		MUST(poll(&ready, 1, 1000) == 1, "did not report the ready descriptor");
 }
 
-/* The default slack of 50 us would hide what is measured here. */
+/* The default slack of 50 us would hide the differences measured here. */
 static void slack_setup(void)
 {
 	MUST(prctl(PR_SET_TIMERSLACK, 1) == 0, "timer slack cannot be set");
@@ -221,14 +221,14 @@ static void work_and_signal(uint64_t calls)
 	}
 }
 
-/* Two threads that hand each other the turn --------------------------------
+/* Two threads that take turns -----------------------------------------------
  *
- * Both stay on one processor: where the scheduler puts them decides over a
- * factor of six, and would drown everything else.  */
+ * Both stay on one processor: their placement by the scheduler makes a
+ * difference of a factor of six, which would hide everything else.  */
 
 enum turn { MAIN, PARTNER, OVER };
 
-/* Far enough in virtual time that no rate measured here lets it pass. */
+/* So far ahead in virtual time that it does not pass at any rate measured here. */
 enum { COND_TIMEOUT_S = 60 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -262,7 +262,7 @@ static void *partner_main(void *unused)
 	while (turn != OVER && wait_for_turn(PARTNER) == 0)
 		if (turn == PARTNER)
 			hand_over(MAIN);
-	/* Reached after a failed wait too: main must not wait for ever. */
+	/* Also reached after a failed wait: main must not wait forever. */
 	hand_over(OVER);
 	pthread_mutex_unlock(&lock);
 	return unused;
@@ -360,8 +360,8 @@ static uint64_t ticks_for(const struct probe *probe, uint64_t calls)
 }
 
 /*
- * Double until a quarter of a batch is reached, then scale. Each number is run once before it is timed, since the first calls from a site
- * may stop the program for some hundred times as long as all later ones take.
+ * Double until a quarter of a batch is reached, then scale. Each number is run once before it is
+ * timed, because the first calls from a site may take some hundred times as long as later ones.
  */
 static uint64_t calls_in(const struct probe *probe, uint64_t batch_ticks)
 {

@@ -1,18 +1,18 @@
-/* How long a change takes to reach the last member of a named timeline, in ticks.
+/* Measures how long a change takes to reach the last member of a named timeline, in ticks.
  *
  *   changes EIGENTIME NAME MEMBERS waits|reads CHANGES [CGROUP]
  *
- * It lets MEMBERS processes join the timeline, one `eigentime run` each, and then
- * leaps on CHANGES times by the command and CHANGES times by the request that the
- * command makes, in turn.  Per change one line, with the ticks until the last member
- * had noticed:
+ * It lets MEMBERS processes join the timeline, one `eigentime run` each.  It then
+ * leaps CHANGES times by the command and CHANGES times by the request that the
+ * command makes, in turn, and prints one line per change, with the ticks until the
+ * last member noticed it:
  *                                command <tab> ticks   (since before posix_spawn)
  *                                request <tab> ticks   (since before connect)
  *
- * A member waits for a day that the leap lets be past, or reads the clock until it
- * is, notes the counter in memory that all share, and then blocks in a call that no
- * timeline touches until everybody has noticed: what is timed is the change alone,
- * not what members do upon it.
+ * A member waits for an instant that the leap skips, or reads the clock until then.
+ * It stores the counter in shared memory and then blocks, in a call that no timeline
+ * affects, until all members have noticed: only the change is timed, not what members
+ * do after it.
  *
  * With CGROUP, a directory of cgroup v2, there is one more member, which is moved there
  * and frozen before the first change; nobody waits until it notices one.  */
@@ -40,7 +40,7 @@ extern char **environ;
 enum { WAIT_S = 86400, LEAP_S = 2 * WAIT_S };
 enum { WARM_UP = 20, MOST_MEMBERS = 1001, POLL_US = 500, SETTLE_US = 20000, PATIENCE_US = 30000000 };
 
-/* What a member tells: the turn it is ready for, the turn it has seen, and when. */
+/* A member's report: the turn it is ready for, the turn it has seen, and when. */
 struct slot {
 	_Alignas(64) _Atomic uint32_t ready;
 	_Atomic uint32_t seen;
@@ -84,7 +84,7 @@ static struct timespec now(void)
 	return t;
 }
 
-/* An instant, so that it does not matter whether the leap or the call comes first. */
+/* Absolute, so that it does not matter whether the leap or the call comes first. */
 static void until_changed(int waits, struct timespec end)
 {
 	if (waits) {
@@ -96,7 +96,7 @@ static void until_changed(int waits, struct timespec end)
 	}
 }
 
-/* The first waits from a place are dearer than those that follow. */
+/* The first waits from a site cost more than later ones. */
 static void warm_up(void)
 {
 	struct timespec end = now();
@@ -125,7 +125,7 @@ static int be_member(char **argument)
 	}
 }
 
-/* The outside ------------------------------------------------------------- */
+/* The parent -------------------------------------------------------------- */
 
 static pid_t spawn(char **command, int silent)
 {
@@ -182,7 +182,7 @@ static int has_seen(size_t i, uint32_t turn, int unused)
 	return slots[i].seen == turn;
 }
 
-/* Asks for one member after the other; it never asks again for one that is done. */
+/* Checks one member after the other; it never checks one again that is done. */
 static void wait_for_all(int (*is_done)(size_t, uint32_t, int), uint32_t turn, int waits,
 			 const char *otherwise)
 {
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	int waits = strcmp(argv[4], "waits") == 0;
-	/* Neither is closed on exec: the members need both. */
+	/* Neither is closed on exec, because the members need both. */
 	int memory = memfd_create("slots", 0);
 	if (memory < 0 || ftruncate(memory, MOST_MEMBERS * (off_t)sizeof *slots) != 0
 	    || pipe(gate) != 0 || fcntl(gate[1], F_SETFD, FD_CLOEXEC) != 0)

@@ -1,8 +1,8 @@
-/* Follows a program and all that it starts, and does nothing else: what any tracer costs at least.
+/* Traces a program and everything it starts, and does nothing else: the minimum cost of a tracer.
  *
  *   follower COMMAND [ARG...]
  *
- * It stops with each process, thread and program that begins or ends, and at each signal. Its exit
+ * It stops at each start and end of a process, thread or program, and at each signal. Its exit
  * status is the command's.  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void must(int right, const char *what)
 	}
 }
 
-/* How a thread that has stopped so goes on; one that has been killed meanwhile does not. */
+/* Resumes a thread after this stop, unless it has been killed meanwhile. */
 static void go_on(pid_t thread, int status)
 {
 	int event = status >> 16, signal = WSTOPSIG(status);

@@ -1,4 +1,4 @@
-/* What runs in a container while its commands are timed.
+/* The program of a container whose commands are timed.
  *
  *   inside         write one byte to standard output and wait to be killed
  *   inside ARG     write it and end

@@ -1,12 +1,12 @@
-"""Sleeps by one interface, relative and then until a time: how much too late each ended.
+"""Sleeps through one interface, relative and then absolute, and prints how late each ended.
 
 long_sleep.py c LIBRARY SECONDS
 long_sleep.py python SECONDS
 long_sleep.py libc SECONDS
 
-`libc` are the C library's, with whatever library its caller has preloaded. Several
-threads sleep at once. What CLOCK_MONOTONIC shows is asked for by a system call, which no library
-can be in front of.
+`libc` selects the functions of the C library, or of a library that the caller has preloaded.
+Several threads sleep at once. CLOCK_MONOTONIC is read with a system call, which no library
+can intercept.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ TIMER_ABSTIME = 1
 CLOCK_GETTIME = {"x86_64": 228, "aarch64": 113}[platform.machine()]
 LIBC = ctypes.CDLL(None)
 
-# For so many nanoseconds, and until CLOCK_MONOTONIC shows so many.
+# For this many nanoseconds, and until CLOCK_MONOTONIC shows this many.
 Sleeps = tuple[Callable[[int], object], Callable[[int], object]]
 
 
@@ -34,7 +34,7 @@ class Timespec(ctypes.Structure):
 
 
 def kernel_ns() -> int:
-    """What CLOCK_MONOTONIC shows."""
+    """CLOCK_MONOTONIC."""
     now = Timespec()
     if LIBC.syscall(CLOCK_GETTIME, CLOCK_MONOTONIC, ctypes.byref(now)):
         raise OSError("clock_gettime")
@@ -42,7 +42,7 @@ def kernel_ns() -> int:
 
 
 def of_c(library: str) -> Sleeps:
-    """The calls for C, which those for C++ are a header over."""
+    """The functions for C, on which those for C++ are a header."""
     here = ctypes.CDLL(library)
     here.eigentime_from_monotonic.restype = ctypes.c_uint64
     sleeper = ctypes.c_void_p()
@@ -57,7 +57,7 @@ def of_c(library: str) -> Sleeps:
 
 
 def of_python() -> Sleeps:
-    """The package's."""
+    """The functions of the Python package."""
     import eigentime
 
     sleeper = eigentime.Sleeper()
@@ -65,7 +65,7 @@ def of_python() -> Sleeps:
 
 
 def of_libc() -> Sleeps:
-    """The C library's."""
+    """The functions of the C library."""
 
     def spec(ns: int) -> object:
         return ctypes.byref(Timespec(ns // NS, ns % NS))
@@ -84,7 +84,7 @@ WAYS: dict[str, Callable[..., Sleeps]] = {
 
 
 def main() -> None:
-    """Sleep, and say how late it was, in nanoseconds."""
+    """Sleeps, and prints how late each sleep ended, in nanoseconds."""
     way, *arguments, seconds = sys.argv[1:]
     length = int(float(seconds) * NS)
     misses: list[int] = []
@@ -104,7 +104,7 @@ def main() -> None:
     for thread in threads:
         thread.join()
     if len(misses) < 2 * THREADS:
-        # The thread has said why.
+        # The thread has printed the reason.
         sys.exit(1)
     print(json.dumps({"misses": misses, "reason": ""}))
 

@@ -1,8 +1,8 @@
-/* A loop that wakes at every full minute, as a cron does.
+/* A loop that wakes at every full minute, like cron.
  *
  *   minutes COUNT
  *
- * It prints how many seconds of its own clock have passed, and fails if it woke early or missed a
+ * It prints how many seconds have passed on its clock, and fails if it woke early or missed a
  * minute.  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* Stands in for libjemalloc.so.2, so that a server linked with it uses malloc of
- * the C library: libfaketime and jemalloc wait for each other at start
+/* Replaces libjemalloc.so.2, so that a server linked with it uses malloc of the
+ * C library: libfaketime and jemalloc deadlock at start
  * (github.com/wolfcw/libfaketime/issues/130), and without this there would be no
- * figure for Redis under libfaketime.  What Redis asks jemalloc beyond malloc is
- * answered with "not known".  */
+ * figure for Redis under libfaketime.  Other calls of Redis to jemalloc return
+ * "not known".  */
 #include <errno.h>
 #include <stddef.h>
 

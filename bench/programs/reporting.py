@@ -1,4 +1,4 @@
-"""What only the report's own Python can do: run by build/venv/bin/python.
+"""The parts that need the report's own environment: runs with build/venv/bin/python.
 
 reporting.py make FOLDER SAMPLES       writes a results folder
 reporting.py interval WAY QUANTILE...  prints the seconds that each interval takes
@@ -20,10 +20,10 @@ TESTS = Path(__file__).resolve().parents[2] / "python" / "eigentime_report" / "t
 BLOCKS = 10
 VALUES = 10_000
 DRAWS = 4_000
-# What the percentile interval of so few blocks is widened to for 95 % (Hesterberg 2015).
+# The factor that widens the percentile interval of so few blocks to 95 % (Hesterberg 2015).
 REACH = float(stats.t.isf(0.025, BLOCKS - 1)) * (BLOCKS / (BLOCKS - 1)) ** 0.5
 CONFIDENCE = 1 - 2 * float(stats.norm.sf(REACH))
-# Of the interval's width: more than two sets of draws differ by.
+# As a share of the interval's width: two sets of draws differ by less.
 TOLERANCE = 0.3
 
 Ends = tuple[float, float]
@@ -31,7 +31,7 @@ Blocks = list[NDArray[np.float64]]
 
 
 def ours(blocks: Blocks, q: float) -> Ends:
-    """As a report does it."""
+    """As a report computes it."""
     numbers = np.repeat(np.arange(BLOCKS), VALUES)
     found = quantile_interval(np.concatenate(blocks), q, blocks=numbers)
     if found.low is None or found.high is None:
@@ -40,7 +40,7 @@ def ours(blocks: Blocks, q: float) -> Ends:
 
 
 def scipys(blocks: Blocks, q: float) -> Ends:
-    """As scipy does it: the quantile of every draw."""
+    """As scipy computes it: the quantile of every draw."""
 
     def quantile(drawn: NDArray[np.int64]) -> float:
         return float(np.quantile(np.concatenate([blocks[at] for at in drawn]), q))
@@ -61,7 +61,7 @@ WAYS: dict[str, Callable[[Blocks, float], Ends]] = {"ours": ours, "scipy": scipy
 
 
 def seconds(way: str, q: float) -> float:
-    """What an interval takes, if it is the one that it should be."""
+    """The time that an interval takes, if it is the correct one."""
     generator = np.random.default_rng(7)
     blocks = [
         generator.lognormal(3, 1, VALUES) * generator.lognormal(0, 0.02)
@@ -78,7 +78,7 @@ def seconds(way: str, q: float) -> float:
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Runs what the arguments request."""
     match sys.argv[1:]:
         case ["make", folder, samples]:
             sys.path.append(str(TESTS))

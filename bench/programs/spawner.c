@@ -1,9 +1,9 @@
-/* How long it takes from posix_spawn to the end of the child, in ticks.
+/* Measures the time from posix_spawn to the end of the child, in ticks.
  *
- *   spawner COUNT COMMAND [ARG...]     the median of COUNT runs, one after another
+ *   spawner COUNT COMMAND [ARG...]     the median of COUNT successive runs
  *
- * Run inside a level it times the processes that a program there starts; run on
- * the host with a level's own command it times how long that command takes.  */
+ * At a level, it times the processes that a program there starts; on the host,
+ * with a level's own command, it times that command.  */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <spawn.h>

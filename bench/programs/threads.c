@@ -1,11 +1,11 @@
-/* A process with threads that wait and threads that never stop reading the clock.
+/* A process with threads that wait and threads that read the clock all the time.
  *
  *   threads WAITING SPINNING TICKS
  *
- * The main thread is one of those that wait: for a line on standard input.  It
- * prints "ready" once all others are at work, and for each line by how many
- * nanoseconds the monotonic clock moves while the counter makes at least TICKS, and
- * how many it makes.  */
+ * The main thread is one of those that wait: for lines on standard input.  It
+ * prints "ready" once all others are at work, and for each line, how many
+ * nanoseconds the monotonic clock advances while the counter makes at least TICKS,
+ * and how many ticks it makes.  */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <poll.h>

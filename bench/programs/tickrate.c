@@ -1,5 +1,5 @@
-/* Print how many ticks the counter makes in a second, measured against
- * CLOCK_MONOTONIC_RAW.  Run it on the host only: a timeline scales that clock.
+/* Prints how many ticks the counter makes per second, measured against
+ * CLOCK_MONOTONIC_RAW.  Run it only on the host: a timeline scales that clock.
  *
  *   tickrate MILLISECONDS  */
 #include <stdio.h>

@@ -1,13 +1,13 @@
-/* The one clock that no level scales: the processor's own counter.
+/* The only clock that no level scales: the processor's counter.
  *
- * The programs print counts of ticks; the harness turns them into nanoseconds
- * with the frequency that `tickrate` measured on the host.  */
+ * The programs print ticks; the harness converts them to nanoseconds with the
+ * frequency that `tickrate` measured on the host.  */
 #ifndef EIGENBENCH_TICKS_H
 #define EIGENBENCH_TICKS_H
 
 #include <stdint.h>
 
-/* The fence keeps the read from moving into the work that is being timed. */
+/* The fence keeps the read from moving into the timed work. */
 static inline uint64_t ticks_now(void)
 {
 #if defined(__x86_64__)

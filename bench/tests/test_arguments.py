@@ -1,4 +1,4 @@
-"""What the scripts are told is refused before they measure."""
+"""Invalid arguments of the scripts are rejected before they measure."""
 
 import io
 import sys
@@ -34,7 +34,7 @@ class Arguments(unittest.TestCase):
 
 class Scripts(unittest.TestCase):
     def refused(self, script: ModuleType, *told: str) -> str:
-        """What a script says that ends before it begins."""
+        """The output of a script that fails before it starts."""
         with (
             mock.patch.object(sys, "argv", ["script", *told]),
             mock.patch.object(script.signal, "signal", side_effect=AssertionError),

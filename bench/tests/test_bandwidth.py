@@ -1,4 +1,4 @@
-"""What is kept of estimates, and the truth that they are held against."""
+"""The figures of estimates, and the truth with which they are compared."""
 
 import json
 import socket
@@ -77,7 +77,7 @@ class TheTruth(unittest.TestCase):
             span("forward", 4_000_000, 0),
         ]
         truth = truth_of("\n".join(map(json.dumps, lines)))
-        # 6250 bytes in a millisecond are 50 Mbit/s.
+        # 6250 bytes per millisecond are 50 Mbit/s.
         self.assertAlmostEqual(truth.available(1_000_000, 3_000_000), 50e6)
         self.assertAlmostEqual(truth.available(0, 4_000_000), 75e6)
         self.assertAlmostEqual(truth.available(3_000_000, 4_000_000), 100e6)
@@ -95,8 +95,8 @@ class Counters(unittest.TestCase):
                 there.sendto(bytes(1000), there.getsockname())
             end, after = counter.sent()
         self.assertLess(begin, end)
-        # With the headers of IP and UDP, and less that of Ethernet, which this interface has not;
-        # others may send there, too.
+        # With the headers of IP and UDP, but without Ethernet's, which this interface does not
+        # have; others may send there, too.
         self.assertGreaterEqual(after - before, 10 * 8 * (1028 - HEADER))
 
     def test_without_the_interface_there_is_no_count(self) -> None:

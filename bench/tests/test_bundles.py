@@ -1,4 +1,4 @@
-"""What containers ask for, and that it is a date like tomorrow's."""
+"""The annotations of containers, with a date like tomorrow's."""
 
 import json
 import unittest

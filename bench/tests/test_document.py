@@ -1,4 +1,4 @@
-"""Only what stands between the markers changes."""
+"""Only the text between the markers changes."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""A ground is left as if nothing had been there."""
+"""Nothing of a ground remains."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ class Leaving(unittest.TestCase):
             command = ["sh", "-c", "echo; read line; exit", str(there.folder)]
             pipe = subprocess.PIPE
             with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
-                # Popen returns within the exec, before the kernel shows the arguments.
+                # Popen returns during the exec, before the kernel shows the arguments.
                 self.assertEqual(process.stdout.readline(), b"\n")
                 self.assertFalse(there.settle(Deadline(0.05)))
                 process.communicate(b"\n")

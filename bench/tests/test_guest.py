@@ -1,4 +1,4 @@
-"""A virtual machine's files, and how its shell is heard."""
+"""A virtual machine's files, and the output of its shell."""
 
 import socket
 import unittest
@@ -14,7 +14,7 @@ from eigenbench.processes import Deadline
 class Archives(unittest.TestCase):
     def test_each_file_has_its_folders_before_it(self) -> None:
         packed = guest.archive({"lib/x86/libc.so": b"abc"})
-        # Names begin behind headers of 110 bytes, and everything at a multiple of four.
+        # Names follow headers of 110 bytes, and everything is aligned to four.
         at = [packed.index(f"{it}\0".encode()) for it in ("lib", "lib/x86")]
         file = packed.index(b"lib/x86/libc.so\0")
         self.assertLess(max(at), file)

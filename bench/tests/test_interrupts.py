@@ -1,4 +1,4 @@
-"""The quietest CPU, and CPUs that are spared."""
+"""The CPU with the fewest interrupts, and CPUs that are spared."""
 
 import tempfile
 import unittest
@@ -34,7 +34,7 @@ class Spared(unittest.TestCase):
             movable, stays = root / "36" / "smp_affinity_list", root / "37"
             movable.parent.mkdir()
             movable.write_text("0-63\n")
-            # One that refuses: a folder in place of the file cannot be written.
+            # One that cannot be written: a folder in place of the file.
             (stays / "smp_affinity_list").mkdir(parents=True)
             with self.assertRaises(ValueError), spared(4096, root):
                 self.assertTrue(movable.read_text().startswith("0"))

@@ -1,4 +1,4 @@
-"""Only what is new and belongs to nobody is removed."""
+"""Only new files that belong to nobody are removed."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from eigenbench.leftovers import removed
 
-# No process can have this id.
+# No process can have this ID.
 NOBODY = 2**31 - 1
 
 

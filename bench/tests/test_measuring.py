@@ -1,4 +1,4 @@
-"""What the programs that wake up and compare clocks print becomes values."""
+"""The output of the programs that wake up and compare clocks becomes values."""
 
 import json
 import unittest
@@ -32,7 +32,7 @@ max:         17      1200
 
 
 def probe(*records: object) -> AbstractContextManager[Program]:
-    """A probe that prints these."""
+    """A probe that prints these records."""
     lines = "\n".join(json.dumps(record) for record in records)
     return program(f"cat <<'END'\n{lines}\nEND")
 

@@ -1,4 +1,4 @@
-"""Records of the Rust program become values, each of its own level and probe."""
+"""Records of the Rust program become values of their own level and probe."""
 
 import io
 import os
@@ -27,7 +27,7 @@ from eigenbench.precision import (
 from eigenbench.processes import Deadline
 from eigenbench.suites import Failure, Outcome, Suite, Value
 
-# Stands there until it is ended, as a load does.
+# Runs until it is ended, as a load does.
 FOR_EVER = 'echo $$ >> "$0.pids"; exec sleep 600'
 
 
@@ -113,7 +113,7 @@ class Sharing(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-    """What the program calls things is what the harness expects."""
+    """The harness expects the names that the program uses."""
 
     def names(self, file: str, pattern: str) -> set[str]:
         return set(re.findall(pattern, (SOURCE / "src" / file).read_text()))
@@ -182,7 +182,7 @@ class Bounding(unittest.TestCase):
 class Pausing(unittest.TestCase):
     def outcomes(self, least: int) -> dict[str, float]:
         reading = f'{{"least": {least}, "most": 40, "bound": 30, "width": 40}}'
-        # It says that it is ready, and goes on when its input is closed.
+        # Reports that it is ready, and continues when its input is closed.
         script = f"echo '{{}}'; cat > /dev/null; echo '{{\"readings\": [{reading}]}}'"
         with (
             program(script) as there,

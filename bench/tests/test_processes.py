@@ -1,4 +1,4 @@
-"""Children end, with everything they started."""
+"""Children end, with everything that they started."""
 
 import os
 import select
@@ -10,7 +10,7 @@ from eigenbench.processes import Deadline, child, run
 
 
 def exists(pid: int) -> bool:
-    """Whether a process of that id runs; a zombie does not."""
+    """Whether a process with this ID runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         return stat.rpartition(")")[2].split()[0] != "Z"
@@ -21,7 +21,7 @@ def exists(pid: int) -> bool:
 def ends(pid: int, within_ms: int) -> bool:
     """Whether a process ends, or has ended, in that time.
 
-    A process that was sent SIGKILL still takes a moment to go.
+    A process that was sent SIGKILL takes a moment to end.
     """
     try:
         process = os.pidfd_open(pid)

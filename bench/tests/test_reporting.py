@@ -1,4 +1,4 @@
-"""What a report takes, and what is said where there is none."""
+"""The cost of a report, and the reason where there is none."""
 
 import unittest
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from eigenbench.processes import Deadline
 from eigenbench.reporting import LARGE, SMALL, Intervals, Reports, reporting_levels
 from eigenbench.suites import Failure, Outcome, Suite, Value
 
-# Beside the interpreter itself and the shell, what it holds for certain.
+# It certainly needs this beside the interpreter and the shell.
 HELD_MIB = 64
 HOLD = f"""
 import sys, time

@@ -1,4 +1,4 @@
-"""Levels alternate, and what fails once is not asked for again."""
+"""Levels alternate, and what has failed once is not measured again."""
 
 import unittest
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class Scripted:
     def measure(
         self, level: Level, wanted: Sequence[str], deadline: Deadline
     ) -> Iterator[Outcome]:
-        """Note what was asked for."""
+        """Records what was requested."""
         assert deadline.remaining()
         self.calls.append((level.key, tuple(wanted)))
         number = [key for key, _ in self.calls].count(level.key)
@@ -53,7 +53,7 @@ def run(
     rounds: int | None = None,
     open_until: int = 0,
 ) -> Samples:
-    """Run the suite over both levels; before so many rounds a target is undecided."""
+    """Runs the suite over both levels; a target is undecided before this many rounds."""
     by_key = {A: Level(A, "a", "", ((),)), B: Level(B, "b", "", ((),), absent=absent)}
     samples = Samples()
     settings = Settings(quick=quick, rounds=rounds)

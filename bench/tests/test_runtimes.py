@@ -1,4 +1,4 @@
-"""Runtimes are told apart, and called as engines call them."""
+"""Runtimes are distinguished, and called as engines call them."""
 
 import os
 import tempfile
@@ -42,7 +42,7 @@ class Finding(unittest.TestCase):
 
 
 class Calling(unittest.TestCase):
-    """Containers of a runtime that writes down how it was called."""
+    """Containers of a runtime that records how it was called."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -57,13 +57,13 @@ class Calling(unittest.TestCase):
         return Runtime("runc", path, "1.0")
 
     def calls(self) -> list[str]:
-        """The verbs it was called with."""
+        """The verbs of its calls."""
         lines = (self.folder / "calls").read_text().splitlines()
         return [line.split()[2] for line in lines]
 
     def test_a_container_is_made_started_and_removed(self) -> None:
         bare = container_levels(Path("/nonexistent"))[0]
-        # What `create` gives the program is its own standard output.
+        # `create` passes its own standard output to the program.
         runtime = self.runtime('if [ "$3" = create ]; then printf x; fi')
         with container(runtime, bare, self.ground, ("/inside",)) as made:
             self.assertTrue((made.bundle / "config.json").exists())

@@ -92,7 +92,7 @@ class Bootstrap(unittest.TestCase):
         self.assertGreaterEqual(inside, 180)
 
     def test_rounds_are_drawn_whole(self) -> None:
-        # A thousand values of three rounds are three, not a thousand.
+        # A thousand values of three rounds count as three, not as a thousand.
         rounds = {(at % 3, at): float(at % 3) for at in range(1000)}
         self.assertEqual(bootstrap(rounds, median), (0.0, 2.0))
 
@@ -102,7 +102,7 @@ class Bootstrap(unittest.TestCase):
 
 class Shares(unittest.TestCase):
     def test_the_interval_is_that_of_clopper_and_pearson(self) -> None:
-        # By scipy.stats.binomtest(hits, of).proportion_ci(0.95, "exact").
+        # From scipy.stats.binomtest(hits, of).proportion_ci(0.95, "exact").
         for hits, of, low, high in (
             (0, 168, 0.0, 0.0217183),
             (1, 2_000, 0.00001265882, 0.00278264),

@@ -1,4 +1,4 @@
-"""What the programs print becomes values, each of its own probe."""
+"""The output of the programs becomes values of their own probes."""
 
 import shutil
 import unittest
@@ -27,7 +27,7 @@ from eigenbench.processes import Deadline
 from eigenbench.programs import Programs
 from eigenbench.suites import Failure, Outcome, Suite, Value
 
-# At this rate a tick is a nanosecond.
+# At this rate, a tick is a nanosecond.
 TICKS_PER_S = 1e9
 LEVEL = Level("here", "here", "", (("eigentime",),))
 
@@ -42,7 +42,7 @@ def measured(
     wanted: Sequence[str],
     level: Level = HOST,
 ) -> list[Outcome]:
-    """A round with a program that is a shell script."""
+    """A round with a shell script as the program."""
     with TemporaryDirectory() as folder:
         program = Path(folder) / name
         program.parent.mkdir(exist_ok=True)
@@ -192,7 +192,7 @@ class Attaching(unittest.TestCase):
     def test_a_stop_counts_only_if_the_clock_follows(self) -> None:
         with TemporaryDirectory() as folder:
             threads = Path(folder) / "threads"
-            # At the host's rate throughout, whatever the command says.
+            # Always at the host's rate, whatever the command prints.
             threads.write_text(
                 "#!/bin/sh\necho ready\nwhile read line; do echo $3 $3; done\n"
             )

@@ -1,4 +1,4 @@
-"""Markdown: columns that line up, and no row that is silently missing."""
+"""Markdown: aligned columns, and no row that is silently missing."""
 
 import unittest
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Verdicts: reached, missed, undecided, or why there is none."""
+"""Verdicts: reached, missed, undecided, or the reason why there is none."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""Timelines of a run lie in a folder of their own and end with it."""
+"""Timelines of a run are in a separate folder and end with it."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Commands are timed to their end, and until a descriptor can be read."""
+"""Commands are timed to their end, and until a descriptor is readable."""
 
 import os
 import unittest

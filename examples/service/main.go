@@ -1,5 +1,5 @@
 // Shop is a typical service: it issues tokens that expire, and has a job that runs every day. It knows
-// nothing of Eigentime.
+// nothing about Eigentime.
 package main
 
 import (

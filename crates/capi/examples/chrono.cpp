@@ -1,5 +1,5 @@
 /*
- * The clocks of libeigentime wherever std::chrono's can stand.
+ * libeigentime's clocks in place of those of std::chrono.
  *
  *   c++ -std=c++17 chrono.cpp $(pkg-config --cflags --libs eigentime) -o chrono
  */
@@ -11,7 +11,7 @@
 
 using namespace std::chrono_literals;
 
-/* Anything that takes a clock takes these. */
+/* Anything that takes a standard clock also takes these. */
 template <typename Clock>
 auto took(std::chrono::nanoseconds wait) {
   const auto start = Clock::now();
@@ -31,7 +31,7 @@ static void print(const char* name, const std::optional<std::chrono::nanoseconds
 int main() {
   std::cout << "version=" << eigentime::version() << '\n' << "trust=" << eigentime::trust() << '\n';
 
-  /* For a program that reads often: no reading has to compare the clock with the kernel's. */
+  /* For programs that read often: a thread, not a reading, compares the clock with the kernel's. */
   const eigentime::upkeep_thread upkeep(50ms);
 
   const auto steady = took<eigentime::steady_clock>(20ms);
@@ -46,7 +46,7 @@ int main() {
 
   const auto later = now.instant + 1500us;
   const auto between = eigentime::read_at(later).monotonic - now.monotonic;
-  /* A sleep that ends on time, rather than some time after it. */
+  /* A sleep that ends on time, not some time later. */
   eigentime::sleeper sleeper;
   const auto until = eigentime::steady_clock::now() + 2ms;
   const auto slept = sleeper.sleep_until(until);

@@ -1,5 +1,5 @@
 /*
- * What time it is, how well that is known, and what reads it.
+ * The current time, its error bounds, and the clock's source.
  *
  *   cc clock.c $(pkg-config --cflags --libs eigentime) -o clock
  */
@@ -36,7 +36,7 @@ int main(void) {
     print_error("wall", reading.wall_error_ns);
     print_error("utc", reading.utc_error_ns);
 
-    /* What a loop costs: ticks are taken, and become nanoseconds when they are asked for. */
+    /* Measures a loop: only ticks are read in it, and converted to nanoseconds afterwards. */
     enum { READS = 1000000 };
     eigentime_instant start = eigentime_now_ordered();
     for (int i = 0; i < READS; i++)

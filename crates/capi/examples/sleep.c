@@ -1,5 +1,5 @@
 /*
- * Sleeps that end on time: how late they were, and what that took.
+ * Sleeps that end on time: how late they were, and what that cost.
  *
  *   cc sleep.c $(pkg-config --cflags --libs eigentime) -o sleep
  *   ./sleep [SLEEPS [MICROSECONDS [PROCESSOR]]]
@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     if (status != EIGENTIME_OK)
         return failed(status);
 
-    /* What was not granted makes sleeps less precise, and is no failure. */
+    /* A request that is not granted makes sleeps less precise, but is not a failure. */
     for (size_t i = 0; i < eigentime_sleeper_degradations(sleeper); i++) {
         char why[300];
         eigentime_sleeper_degradation(sleeper, i, why, sizeof why);
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     int early = 0;
     eigentime_instant start = eigentime_now();
     for (int i = 1; i <= sleeps; i++) {
-        /* From the start, not from the last wake-up: errors don't add up. */
+        /* Relative to the start, not to the last wake-up, so that errors do not add up. */
         eigentime_instant target = eigentime_add(start, i * length_ns);
         eigentime_slept slept = EIGENTIME_SLEPT_INIT;
         status = eigentime_sleep_until(sleeper, target, &slept);

@@ -1,5 +1,5 @@
 /*
- * Events on time from one thread: by a callback, by a counter, and by an eventfd.
+ * Events on time from one thread: through a callback, a counter and an eventfd.
  *
  *   cc ticker.c $(pkg-config --cflags --libs eigentime) -o ticker
  *   ./ticker [EVENTS [MICROSECONDS]]
@@ -21,7 +21,7 @@ struct seen {
     uint64_t ticks, missed, early, out_of_order, next;
 };
 
-/* On the ticker's thread: only what takes no time. */
+/* Runs on the ticker's thread, so it must be short. */
 static void count(const eigentime_tick *tick, void *user) {
     struct seen *seen = user;
     seen->ticks++;
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
     if (status != EIGENTIME_OK)
         return failed(status);
 
-    /* Once: after all these. */
+    /* One that is due once, after all the others. */
     options = (eigentime_event_options)EIGENTIME_EVENT_OPTIONS_INIT;
     options.name = "once";
     options.start = eigentime_add(eigentime_now(), (int64_t)events * period_ns);
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
     eigentime_ticker_text(ticker, text, sizeof text);
     printf("%s\n", text);
 
-    /* After this the callback runs no more, and what it has written is ours. */
+    /* From here on the callback no longer runs, so its data can be read. */
     eigentime_event_remove(called);
     printf("ticks=%" PRIu64 "\nmissed=%" PRIu64 "\nearly=%" PRIu64 "\nout_of_order=%" PRIu64 "\n",
            seen.ticks, seen.missed, seen.early, seen.out_of_order);

@@ -1,5 +1,5 @@
 /*
- * Events on time: every millisecond, and one that adds another.
+ * Events on time: one every millisecond, and one that adds another.
  *
  *   c++ -std=c++17 ticker.cpp $(pkg-config --cflags --libs eigentime) -o ticker
  */
@@ -23,11 +23,11 @@ int main() {
     ticks += 1 + static_cast<int>(tick.missed);
   });
 
-  /* Twenty of them, counted apart. */
+  /* Twenty events, each counted by itself. */
   eigentime::event counted = ticker.count_every(1ms);
   std::cout << "counted=" << counted.wait_past(19) << '\n';
 
-  /* A callback may add events; `keep` lets one go on without its handle. */
+  /* A callback may add events; `keep` lets one continue without its handle. */
   eigentime::event done = ticker.count_once(eigentime::instant::now() + 5ms);
   std::atomic<bool> chained{false};
   ticker
@@ -43,7 +43,7 @@ int main() {
   }
   std::cout << "chained=" << chained << '\n';
 
-  /* From here on it does not run any more. */
+  /* From here on it no longer runs. */
   every.remove();
   std::cout << "ticks=" << ticks << '\n' << "early=" << early << '\n';
 

@@ -2,13 +2,13 @@
  * libeigentime: a clock with a known error, sleeps and events on time.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Written from the Rust source by `make header`; eigentime.hpp is this for C++.
+ * Generated from the Rust source by `make header`. eigentime.hpp is the interface for C++.
  *
- * Times are nanoseconds in 64 bits, unless they are instants, which are ticks. A pointer that is
- * handed over is null or points to what its type says; null is refused with EIGENTIME_INVALID, or
- * means nothing to do, or no report wanted, where that is said. A struct that begins with its size
- * is to be begun with its _INIT macro; so later versions can have more members. Calls that return an
- * eigentime_status leave the reason of a failure for eigentime_last_error. No call sets errno.
+ * Times are 64-bit nanoseconds, except instants, which are ticks. A pointer argument must be null
+ * or point to an object of its type. Null is rejected with EIGENTIME_INVALID, unless the function's
+ * comment says otherwise. Initialize a struct that begins with its size with its _INIT macro, so
+ * that later versions can add members. If a call that returns an eigentime_status fails,
+ * eigentime_last_error describes the failure. No call sets errno.
  */
 
 #ifndef EIGENTIME_H
@@ -18,61 +18,61 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What an eigentime_reading begins with. */
+/** Initializes an eigentime_reading. */
 #define EIGENTIME_READING_INIT { sizeof(eigentime_reading), 0, 0, 0, 0, 0, 0 }
-/** What eigentime_sleeper_options begin with: all as it is by default. */
+/** Initializes eigentime_sleeper_options with the defaults. */
 #define EIGENTIME_SLEEPER_OPTIONS_INIT \
   { sizeof(eigentime_sleeper_options), -1, -1, -1, 0, 0, -1, 0 }
-/** What an eigentime_slept begins with. */
+/** Initializes an eigentime_slept. */
 #define EIGENTIME_SLEPT_INIT { sizeof(eigentime_slept), 0, 0, 0, 0, 0, 0, EIGENTIME_ON_TIME, 0 }
-/** What eigentime_sleeper_statistics begin with. */
+/** Initializes eigentime_sleeper_statistics. */
 #define EIGENTIME_SLEEPER_STATISTICS_INIT \
   { sizeof(eigentime_sleeper_statistics), 0, 0, 0, 0, 0, 0, 0, 0 }
-/** What eigentime_ticker_options begin with: all as it is by default. */
+/** Initializes eigentime_ticker_options with the defaults. */
 #define EIGENTIME_TICKER_OPTIONS_INIT \
   { sizeof(eigentime_ticker_options), -1, -1, -1, -1, 0, 0, -1, 0, 0, 0 }
-/** What eigentime_ticker_statistics begin with. */
+/** Initializes eigentime_ticker_statistics. */
 #define EIGENTIME_TICKER_STATISTICS_INIT \
   { sizeof(eigentime_ticker_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/** What eigentime_event_options begin with: now, once, counted. */
+/** Initializes eigentime_event_options: due once, now, and counted. */
 #define EIGENTIME_EVENT_OPTIONS_INIT \
   { sizeof(eigentime_event_options), 0, 0, NULL, NULL, NULL, NULL, -1, 0 }
-/** What eigentime_event_statistics begin with. */
+/** Initializes eigentime_event_statistics. */
 #define EIGENTIME_EVENT_STATISTICS_INIT \
   { sizeof(eigentime_event_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, EIGENTIME_NOT_ENDED, 0 }
 
 
 /**
- * As `eventfd`: one that the library makes, which does not block when it is read.
+ * A value of `eventfd`: the library creates an eventfd, with EFD_NONBLOCK.
  */
 #define EIGENTIME_NEW_EVENTFD -2
 
 /**
- * The error of which nothing is known: the kernel says that its clock is not synchronized.
+ * An error without a bound: the kernel reports that its clock is not synchronized.
  */
 #define EIGENTIME_UNBOUNDED UINT64_MAX
 
 /**
- * The version of the header: incompatible changes.
+ * The major version of the header: incompatible changes.
  */
 #define EIGENTIME_VERSION_MAJOR 0
 
 /**
- * The version of the header: additions (before 1.0, incompatible changes, too).
+ * The minor version of the header: additions, and before 1.0 also incompatible changes.
  */
 #define EIGENTIME_VERSION_MINOR 1
 
 /**
- * The version of the header: corrections.
+ * The patch version of the header: corrections.
  */
 #define EIGENTIME_VERSION_PATCH 0
 
 /**
- * How a call ended. A failure is negative, and is an error number of errno.h with its sign turned.
+ * The result of a call. Failures are negated error numbers of errno.h.
  */
 typedef enum eigentime_status {
   /**
-   * It did what was asked.
+   * The call succeeded.
    */
   EIGENTIME_OK = 0,
   /**
@@ -80,15 +80,15 @@ typedef enum eigentime_status {
    */
   EIGENTIME_INTERRUPTED = -4,
   /**
-   * An argument is not one that the call can take: -EINVAL.
+   * An argument is invalid: -EINVAL.
    */
   EIGENTIME_INVALID = -22,
   /**
-   * A struct has members that only a later library knows, and they are not zero: -E2BIG.
+   * A struct has nonzero members that only a later library knows: -E2BIG.
    */
   EIGENTIME_TOO_NEW = -7,
   /**
-   * The system refused what it takes, such as a thread or a descriptor: -EAGAIN.
+   * The system refused something that is needed, such as a thread or a descriptor: -EAGAIN.
    */
   EIGENTIME_REFUSED = -11,
   /**
@@ -96,25 +96,26 @@ typedef enum eigentime_status {
    */
   EIGENTIME_TAKEN = -16,
   /**
-   * The ticker has as many events as it was made for: -ENOSPC.
+   * The ticker has as many events as its capacity allows: -ENOSPC.
    */
   EIGENTIME_FULL = -28,
   /**
-   * It did not happen in the time that was given: -ETIMEDOUT.
+   * The timeout expired: -ETIMEDOUT.
    */
   EIGENTIME_TIMED_OUT = -110,
   /**
-   * The ticker was stopped, the event is over, or this is a fork of their process: -ECANCELED.
+   * The ticker was stopped, the event has ended, or this process is a fork of theirs:
+   * -ECANCELED.
    */
   EIGENTIME_ENDED = -125,
 } eigentime_status;
 
 /**
- * Why nothing more comes from an event.
+ * Why an event has ended.
  */
 typedef enum eigentime_ended {
   /**
-   * It goes on.
+   * It has not ended.
    */
   EIGENTIME_NOT_ENDED = 0,
   /**
@@ -130,25 +131,25 @@ typedef enum eigentime_ended {
    */
   EIGENTIME_ENDED_FORKED = 3,
   /**
-   * For another reason: of a later version, or of an event that was not added from C.
+   * Another reason: one of a later version, or of an event that was not added from C.
    */
   EIGENTIME_ENDED_OTHERWISE = 4,
 } eigentime_ended;
 
 /**
- * What kept a sleep beyond its target.
+ * Why a sleep ended after its target.
  */
 typedef enum eigentime_lateness {
   /**
-   * Nothing: it ended on time, or its target had passed when it was asked for.
+   * It ended on time, or its target had passed when it was requested.
    */
   EIGENTIME_ON_TIME = 0,
   /**
-   * The kernel woke it after the target already.
+   * The kernel woke it after the target.
    */
   EIGENTIME_WOKEN_LATE = 1,
   /**
-   * It was awake, and was kept off the processor.
+   * It was awake, and then something else ran on its processor.
    */
   EIGENTIME_PREEMPTED = 2,
 } eigentime_lateness;
@@ -162,21 +163,23 @@ typedef enum eigentime_source {
    */
   EIGENTIME_SOURCE_COUNTER = 1,
   /**
-   * The kernel's clock: the counter is not to be trusted, or this is a timeline of Eigentime's.
+   * The kernel's clock: the counter cannot be trusted, or this is an Eigentime timeline.
    */
   EIGENTIME_SOURCE_KERNEL = 2,
 } eigentime_source;
 
 /**
- * What a sleeper waits with in the kernel.
+ * The mechanism a sleeper waits with in the kernel.
  */
 typedef enum eigentime_kernel_wait {
   /**
-   * A timerfd: no timer slack delays it, and the thread's is not touched. It takes a descriptor.
+   * A timerfd: not subject to timer slack, so the thread's slack is not touched. It takes a
+   * descriptor.
    */
   EIGENTIME_WAIT_TIMERFD = 0,
   /**
-   * clock_nanosleep(2): no descriptor; the thread's timer slack is a nanosecond meanwhile.
+   * clock_nanosleep(2), which takes no descriptor. The thread's timer slack is a nanosecond
+   * meanwhile.
    */
   EIGENTIME_WAIT_NANOSLEEP = 1,
 } eigentime_kernel_wait;
@@ -187,8 +190,9 @@ typedef enum eigentime_kernel_wait {
 typedef struct eigentime_event eigentime_event;
 
 /**
- * Ends sleeps on time. It belongs to one thread: what it learns is of that thread, it is used by
- * one at a time, and a real-time priority or a processor is given to the thread that makes it.
+ * Ends sleeps on time. It belongs to one thread: what it learns applies to that thread, only one
+ * thread may use it at a time, and a real-time priority or a processor is given to the thread that
+ * creates it.
  */
 typedef struct eigentime_sleeper eigentime_sleeper;
 
@@ -198,19 +202,19 @@ typedef struct eigentime_sleeper eigentime_sleeper;
 typedef struct eigentime_ticker eigentime_ticker;
 
 /**
- * A thread that keeps the clock in order, so that no reader has to.
+ * A thread that does the clock's upkeep, so that no reader has to.
  */
 typedef struct eigentime_upkeep_thread eigentime_upkeep_thread;
 
 /**
- * An instant: a count of ticks of this process's clock. A later one is larger; what is between
- * two says `eigentime_between`, and what the kernel's clocks show says `eigentime_to_monotonic`
- * and its like. In another process the count means something else.
+ * An instant: a count of ticks of this process's clock. Later instants are larger.
+ * `eigentime_between` gives the time between two of them; `eigentime_to_monotonic` and the similar
+ * functions give what the kernel's clocks show. The count has no meaning in another process.
  */
 typedef uint64_t eigentime_instant;
 
 /**
- * A deadline that has come. Later versions can have more members at its end.
+ * A deadline that has passed. Later versions may add members at the end.
  */
 typedef struct eigentime_tick {
   /**
@@ -218,19 +222,19 @@ typedef struct eigentime_tick {
    */
   size_t size;
   /**
-   * The number of the event, from 1 on.
+   * The number of the event, from 1.
    */
   uint64_t event;
   /**
-   * Which one of the event's deadlines, from 0 on, the missed ones counted.
+   * Which of the event's deadlines, from 0, counting missed ones.
    */
   uint64_t number;
   /**
-   * The deadline: the start and `number` periods.
+   * The deadline: the start plus `number` periods.
    */
   eigentime_instant due;
   /**
-   * When it was seen that it has come.
+   * When the ticker noticed that it had passed.
    */
   eigentime_instant fired;
   /**
@@ -238,25 +242,25 @@ typedef struct eigentime_tick {
    */
   uint64_t missed;
   /**
-   * How long the thread was kept from spinning before this tick, by something else that ran on
+   * How long the thread was kept from spinning before this tick, because something else ran on
    * its processor.
    */
   int64_t stolen_ns;
 } eigentime_tick;
 
 /**
- * What is called when a deadline has come: on the ticker's thread, where nothing else is delivered
- * meanwhile. It may add and remove events. The tick is gone when it returns.
+ * A function that is called for each deadline, on the ticker's thread: nothing else is delivered
+ * while it runs. It may add and remove events. The tick is valid until it returns.
  */
 typedef void (*eigentime_callback)(const struct eigentime_tick *tick, void *user);
 
 /**
- * What is called once when a callback's `user` is needed no more.
+ * A function that is called once, when a callback's `user` is no longer needed.
  */
 typedef void (*eigentime_release)(void *user);
 
 /**
- * An event that is to be. `EIGENTIME_EVENT_OPTIONS_INIT` is one that has come now, once.
+ * The options of a new event. `EIGENTIME_EVENT_OPTIONS_INIT` describes one that is due once, now.
  */
 typedef struct eigentime_event_options {
   /**
@@ -264,47 +268,48 @@ typedef struct eigentime_event_options {
    */
   size_t size;
   /**
-   * The time between two deadlines, in nanoseconds, from 10000 on; 0 if there is only one.
+   * The time between two deadlines, in nanoseconds, at least 10000; 0 if there is only one.
    */
   int64_t period_ns;
   /**
-   * The first deadline; 0 for the usual one, which is a period from now, or now if there is
-   * no period. If it is over, it gives the phase of an event with a period.
+   * The first deadline; 0 for the default, which is one period from now, or now if there is no
+   * period. If it has passed, it sets the phase of a periodic event.
    */
   eigentime_instant start;
   /**
-   * What it is called in texts; can be null.
+   * Its name in texts; can be null.
    */
   const char *name;
   /**
-   * What is called; null if there is no callback.
+   * The callback; null if there is none.
    */
   eigentime_callback callback;
   /**
-   * What the callback is given.
+   * The argument of the callback.
    */
   void *user;
   /**
-   * What is called once when `user` is needed no more, on whatever thread that is, also if the
-   * event could not be added; can be null. (It is not called if it cannot be read: if the
-   * options are null or too small.)
+   * Called once, on any thread, when `user` is no longer needed, also if the event could not be
+   * added; can be null. (It is not called if it cannot be read, because the options are null or
+   * too small.)
    */
   eigentime_release release;
   /**
-   * If there is no callback: an eventfd, made with EFD_NONBLOCK, to which the number of deadlines
-   * is added (the library keeps a copy), `EIGENTIME_NEW_EVENTFD`, or -1 for none. With neither it
-   * is counted:
-   * `eigentime_event_passed` and `eigentime_event_wait`.
+   * If there is no callback: an eventfd, created with EFD_NONBLOCK, to which the number of
+   * deadlines is added (the library keeps a duplicate), `EIGENTIME_NEW_EVENTFD`, or -1 for none.
+   * With neither a callback nor an eventfd, deadlines are counted: see `eigentime_event_passed`
+   * and `eigentime_event_wait`.
    */
   int32_t eventfd;
   /**
-   * If not 0: the one event of the ticker before whose deadlines it does nothing else.
+   * If not 0, the ticker does nothing else shortly before this event's deadlines. Only one event
+   * of a ticker can be shielded.
    */
   int32_t shielded;
 } eigentime_event_options;
 
 /**
- * What was seen of an event.
+ * The statistics of one event.
  */
 typedef struct eigentime_event_statistics {
   /**
@@ -320,7 +325,7 @@ typedef struct eigentime_event_statistics {
    */
   uint64_t fired;
   /**
-   * The deadlines that were not, because a later one had come when there was time.
+   * The deadlines that were not, because a later one had passed before there was time.
    */
   uint64_t missed;
   /**
@@ -328,7 +333,7 @@ typedef struct eigentime_event_statistics {
    */
   int64_t last_miss_ns;
   /**
-   * How late the latest delivery was.
+   * The largest lateness of a delivery.
    */
   int64_t worst_miss_ns;
   /**
@@ -336,7 +341,7 @@ typedef struct eigentime_event_statistics {
    */
   uint64_t preempted;
   /**
-   * For how long in all.
+   * The total of those times.
    */
   int64_t stolen_ns;
   /**
@@ -344,11 +349,11 @@ typedef struct eigentime_event_statistics {
    */
   int64_t longest_delivery_ns;
   /**
-   * The number of the event that was being delivered when this one was due; 0 if none was.
+   * The number of the event whose delivery was running when this one was due; 0 if none was.
    */
   uint64_t delayed_by;
   /**
-   * How many deadlines of others came while this one was being delivered.
+   * The deadlines of other events that came during this one's deliveries.
    */
   uint64_t delayed_others;
   /**
@@ -360,7 +365,7 @@ typedef struct eigentime_event_statistics {
    */
   uint64_t undelivered;
   /**
-   * Why nothing more will come, if so.
+   * Why the event has ended, if it has.
    */
   enum eigentime_ended ended;
   /**
@@ -370,7 +375,7 @@ typedef struct eigentime_event_statistics {
 } eigentime_event_statistics;
 
 /**
- * An instant, what the kernel's clocks show at it, and how well that is known.
+ * An instant, the kernel's clocks at that instant, and their error bounds.
  */
 typedef struct eigentime_reading {
   /**
@@ -390,7 +395,7 @@ typedef struct eigentime_reading {
    */
   int64_t wall_ns;
   /**
-   * How far `monotonic_ns` can be from the kernel's clock, before or after.
+   * How far `monotonic_ns` can be from the kernel's clock, in either direction.
    */
   uint64_t error_ns;
   /**
@@ -404,7 +409,7 @@ typedef struct eigentime_reading {
 } eigentime_reading;
 
 /**
- * How a sleeper is to be. `EIGENTIME_SLEEPER_OPTIONS_INIT` asks for nothing.
+ * The options of a sleeper. `EIGENTIME_SLEEPER_OPTIONS_INIT` requests no privileges.
  */
 typedef struct eigentime_sleeper_options {
   /**
@@ -412,7 +417,7 @@ typedef struct eigentime_sleeper_options {
    */
   size_t size;
   /**
-   * The share of sleeps that are to end on time, between 0 and 1; the default if negative.
+   * The share of sleeps that should end on time, between 0 and 1; the default if negative.
    */
   double quantile;
   /**
@@ -420,7 +425,7 @@ typedef struct eigentime_sleeper_options {
    */
   double cpu;
   /**
-   * The longest that a sleep may spin, in nanoseconds; the default if negative.
+   * The longest time that a sleep may spin, in nanoseconds; the default if negative.
    */
   int64_t max_guard_ns;
   /**
@@ -428,21 +433,21 @@ typedef struct eigentime_sleeper_options {
    */
   int32_t kernel_wait;
   /**
-   * To be a real-time thread (SCHED_FIFO) of this priority, from 1 to 99; not if 0.
+   * If not 0: make the thread a real-time thread (SCHED_FIFO) with this priority, from 1 to 99.
    */
   int32_t realtime;
   /**
-   * To stay on this processor; not if negative.
+   * If not negative: keep the thread on this processor.
    */
   int32_t pin;
   /**
-   * To keep all processors out of idle states from which they wake late; not if 0.
+   * If not 0: keep all processors out of idle states with a high exit latency.
    */
   int32_t hold_latency;
 } eigentime_sleeper_options;
 
 /**
- * How a sleep went.
+ * The outcome of a sleep.
  */
 typedef struct eigentime_slept {
   /**
@@ -450,31 +455,31 @@ typedef struct eigentime_slept {
    */
   size_t size;
   /**
-   * When it was to end.
+   * The target.
    */
   eigentime_instant target;
   /**
-   * When it has ended.
+   * When it ended.
    */
   eigentime_instant woke;
   /**
-   * How late that was; never negative.
+   * How late it ended; never negative.
    */
   int64_t miss_ns;
   /**
-   * How long it has spun.
+   * How long it spun.
    */
   int64_t spun_ns;
   /**
-   * How late the kernel has ended its part; -1 if the sleep was too short for it to have one.
+   * How late the kernel ended its part; -1 if the sleep was too short to have one.
    */
   int64_t kernel_miss_ns;
   /**
-   * How long before the target the kernel was to end its part.
+   * How long before the target the kernel was asked to end its part.
    */
   int64_t guard_ns;
   /**
-   * What kept it.
+   * The cause of its lateness.
    */
   enum eigentime_lateness lateness;
   /**
@@ -484,7 +489,7 @@ typedef struct eigentime_slept {
 } eigentime_slept;
 
 /**
- * What a sleeper's sleeps came to so far.
+ * The totals of a sleeper's sleeps so far.
  */
 typedef struct eigentime_sleeper_statistics {
   /**
@@ -492,11 +497,11 @@ typedef struct eigentime_sleeper_statistics {
    */
   size_t size;
   /**
-   * Sleeps that have ended by themselves.
+   * Sleeps that ended by themselves.
    */
   uint64_t sleeps;
   /**
-   * Of these: asked for when their target had passed.
+   * Of these: requested after their target had passed.
    */
   uint64_t asked_late;
   /**
@@ -504,29 +509,29 @@ typedef struct eigentime_sleeper_statistics {
    */
   uint64_t woken_late;
   /**
-   * Of these: kept off the processor while they were spinning.
+   * Of these: preempted while spinning.
    */
   uint64_t preempted;
   /**
-   * Sleeps that a signal has ended.
+   * Sleeps ended by a signal.
    */
   uint64_t interrupted;
   /**
-   * Of the sleeps that were asked for in time, how late the latest ended.
+   * The largest lateness of the sleeps requested in time.
    */
   int64_t worst_ns;
   /**
-   * How long it has slept altogether, from asking to waking.
+   * The total time slept, from request to wake-up.
    */
   int64_t slept_ns;
   /**
-   * How long it has spun altogether.
+   * The total time spun.
    */
   int64_t spun_ns;
 } eigentime_sleeper_statistics;
 
 /**
- * How a ticker is to be. `EIGENTIME_TICKER_OPTIONS_INIT` asks for nothing.
+ * The options of a ticker. `EIGENTIME_TICKER_OPTIONS_INIT` requests no privileges.
  */
 typedef struct eigentime_ticker_options {
   /**
@@ -534,7 +539,7 @@ typedef struct eigentime_ticker_options {
    */
   size_t size;
   /**
-   * The share of events that are to be on time, between 0 and 1; the default if negative.
+   * The share of events that should be on time, between 0 and 1; the default if negative.
    */
   double quantile;
   /**
@@ -542,42 +547,43 @@ typedef struct eigentime_ticker_options {
    */
   double cpu;
   /**
-   * The longest that it may spin for an event, in nanoseconds; the default if negative.
+   * The longest time that it may spin for an event, in nanoseconds; the default if negative.
    */
   int64_t max_guard_ns;
   /**
-   * How long before the deadlines of the shielded event nothing else is done, in nanoseconds;
-   * the default, 10 µs, if negative.
+   * How long before the deadlines of the shielded event the ticker does nothing else, in
+   * nanoseconds; the default, 10 µs, if negative.
    */
   int64_t shield_ns;
   /**
-   * How many events it can have, 4096 at most; the default, 1024, if not positive.
+   * How many events it can have, at most 4096; the default, 1024, if not positive.
    */
   int32_t capacity;
   /**
-   * To be a real-time thread (SCHED_FIFO) of this priority, from 1 to 99; not if 0.
+   * If not 0: make the ticker's thread a real-time thread (SCHED_FIFO) with this priority, from
+   * 1 to 99.
    */
   int32_t realtime;
   /**
-   * To stay on this processor; not if negative.
+   * If not negative: keep the thread on this processor.
    */
   int32_t pin;
   /**
-   * To lock the thread's stack and its list of events into memory; not if 0.
+   * If not 0: lock the thread's stack and its list of events into memory.
    */
   int32_t lock_memory;
   /**
-   * To keep processors out of deep idle states near deadlines; not if 0.
+   * If not 0: keep processors out of deep idle states near deadlines.
    */
   int32_t hold_latency;
   /**
-   * Zero: without it later members would begin within this version's size.
+   * Zero. Without this padding, a later member would begin within this version's size.
    */
   int32_t reserved;
 } eigentime_ticker_options;
 
 /**
- * What a ticker has done so far.
+ * A ticker's statistics so far.
  */
 typedef struct eigentime_ticker_statistics {
   /**
@@ -585,7 +591,7 @@ typedef struct eigentime_ticker_statistics {
    */
   size_t size;
   /**
-   * The events it has, and those that have ended and were not removed.
+   * The current events, including those that have ended but were not removed.
    */
   uint64_t events;
   /**
@@ -597,7 +603,7 @@ typedef struct eigentime_ticker_statistics {
    */
   uint64_t missed;
   /**
-   * The time it has spun.
+   * The time spent spinning.
    */
   int64_t spun_ns;
   /**
@@ -605,7 +611,7 @@ typedef struct eigentime_ticker_statistics {
    */
   uint64_t waits;
   /**
-   * The time in those.
+   * The time spent in those waits.
    */
   int64_t waited_ns;
   /**
@@ -613,7 +619,7 @@ typedef struct eigentime_ticker_statistics {
    */
   uint64_t gaps;
   /**
-   * How long in all.
+   * The total of those gaps.
    */
   int64_t stolen_ns;
   /**
@@ -627,160 +633,161 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Now, as cheaply as the processor can tell it: it may be read a few nanoseconds before what
- * stands in front of it in the program, or after what stands behind it. Like all reads, it can be
- * called from any thread, from a signal handler, and after a fork.
+ * The current instant, read as cheaply as possible: the processor may execute the read a few
+ * nanoseconds before preceding instructions or after following ones. Like all functions that read
+ * the clock, it can be called from any thread, in a signal handler and after a fork.
  */
 eigentime_instant eigentime_now(void);
 
 /**
- * Now, after all that the program has done so far, and before all that it does next.
+ * The current instant, read after everything before it in the program and before everything after
+ * it.
  */
 eigentime_instant eigentime_now_ordered(void);
 
 /**
- * An instant of late, for next to nothing: the last one that anybody in the process kept.
+ * A recent instant, at almost no cost: the last one that any thread of the process has recorded.
  */
 eigentime_instant eigentime_recent(void);
 
 /**
- * The counter itself.
+ * The raw counter.
  */
 uint64_t eigentime_raw(void);
 
 /**
- * The counter itself, read in order.
+ * The raw counter, read in program order.
  */
 uint64_t eigentime_raw_ordered(void);
 
 /**
- * Ticks in a second.
+ * Ticks per second.
  */
 double eigentime_frequency(void);
 
 /**
- * CLOCK_MONOTONIC now, in nanoseconds; read as `eigentime_now` does.
+ * CLOCK_MONOTONIC now, in nanoseconds; read like `eigentime_now`.
  */
 int64_t eigentime_monotonic_ns(void);
 
 /**
- * CLOCK_MONOTONIC now, in nanoseconds; read as `eigentime_now_ordered` does.
+ * CLOCK_MONOTONIC now, in nanoseconds; read like `eigentime_now_ordered`.
  */
 int64_t eigentime_monotonic_ordered_ns(void);
 
 /**
- * CLOCK_MONOTONIC of late, in nanoseconds; read as `eigentime_recent` does.
+ * A recent CLOCK_MONOTONIC, in nanoseconds; read like `eigentime_recent`.
  */
 int64_t eigentime_monotonic_recent_ns(void);
 
 /**
- * CLOCK_REALTIME now, in nanoseconds since 1970; read as `eigentime_now` does.
+ * CLOCK_REALTIME now, in nanoseconds since 1970; read like `eigentime_now`.
  */
 int64_t eigentime_wall_ns(void);
 
 /**
- * CLOCK_REALTIME now, in nanoseconds since 1970; read as `eigentime_now_ordered` does.
+ * CLOCK_REALTIME now, in nanoseconds since 1970; read like `eigentime_now_ordered`.
  */
 int64_t eigentime_wall_ordered_ns(void);
 
 /**
- * CLOCK_REALTIME of late, in nanoseconds since 1970; read as `eigentime_recent` does.
+ * A recent CLOCK_REALTIME, in nanoseconds since 1970; read like `eigentime_recent`.
  */
 int64_t eigentime_wall_recent_ns(void);
 
 /**
- * What CLOCK_MONOTONIC shows at an instant, in nanoseconds.
+ * CLOCK_MONOTONIC at an instant, in nanoseconds.
  */
 int64_t eigentime_to_monotonic(eigentime_instant instant);
 
 /**
- * What CLOCK_REALTIME shows at an instant, in nanoseconds since 1970.
+ * CLOCK_REALTIME at an instant, in nanoseconds since 1970.
  */
 int64_t eigentime_to_wall(eigentime_instant instant);
 
 /**
- * What CLOCK_BOOTTIME shows at an instant, in nanoseconds.
+ * CLOCK_BOOTTIME at an instant, in nanoseconds.
  */
 int64_t eigentime_to_boottime(eigentime_instant instant);
 
 /**
- * The instant at which CLOCK_MONOTONIC shows so many nanoseconds; less than none is none.
+ * The instant at which CLOCK_MONOTONIC shows this many nanoseconds; negative values count as 0.
  */
 eigentime_instant eigentime_from_monotonic(int64_t monotonic_ns);
 
 /**
- * The instant at which CLOCK_REALTIME, as it is set now, shows so many nanoseconds since 1970.
+ * The instant at which CLOCK_REALTIME, as it is set now, shows this many nanoseconds since 1970.
  */
 eigentime_instant eigentime_from_wall(int64_t wall_ns);
 
 /**
- * Nanoseconds from one instant to another; negative if the other is earlier.
+ * The nanoseconds from `from` to `to`; negative if `to` is earlier.
  */
 int64_t eigentime_between(eigentime_instant from, eigentime_instant to);
 
 /**
- * The instant so many nanoseconds later, or earlier if they are negative; at most the last one
- * that there is, or the first.
+ * The instant this many nanoseconds later, or earlier if `ns` is negative, limited to the first
+ * and the last instant.
  */
 eigentime_instant eigentime_add(eigentime_instant instant, int64_t ns);
 
 /**
- * Compares the clock with the kernel's now, rather than when it is due: for a program that has
- * a moment to spare, and does not want to do it in a read.
+ * Compares the clock with the kernel's now instead of when it is next due: for programs that have
+ * a moment to spare now and want to keep this out of their reads.
  */
 void eigentime_upkeep(void);
 
 /**
- * Says that this process makes, or will make, none but the most necessary system calls (under a
- * seccomp filter, say): from now on readings make none but clock_gettime, and leave the rest to
- * `eigentime_upkeep` and `eigentime_trust`.
+ * Declares that this process makes, or will make, only essential system calls (under a seccomp
+ * filter, for example). From now on, reading the clock makes no system call except clock_gettime,
+ * and leaves the others to `eigentime_upkeep` and `eigentime_trust`.
  */
 void eigentime_confine(void);
 
 /**
- * Adds an event to a ticker, from any thread, also from a callback. If `event` is null, it goes on
- * until the ticker stops.
+ * Adds an event to a ticker; can be called from any thread, also from a callback. If `event` is
+ * null, the event continues until the ticker stops.
  */
 enum eigentime_status eigentime_ticker_add(const struct eigentime_ticker *ticker,
                                            const struct eigentime_event_options *options,
                                            struct eigentime_event **event);
 
 /**
- * Removes an event. After that its callback is not called any more, and has returned if it was
- * running (unless it is the one that calls this). Null is none.
+ * Removes an event. When this returns, its callback is not running and will not be called again
+ * (unless the callback itself has called this). Null is ignored.
  */
 void eigentime_event_remove(struct eigentime_event *event);
 
 /**
- * Lets an event go on until the ticker stops; what it was known by is gone. Null is none.
+ * Lets an event continue until the ticker stops. The pointer is then invalid. Null is ignored.
  */
 void eigentime_event_keep(struct eigentime_event *event);
 
 /**
- * The number of an event, from 1 on; 0 of null.
+ * The number of an event, from 1; 0 for null.
  */
 uint64_t eigentime_event_number(const struct eigentime_event *event);
 
 /**
- * The deadlines of an event that were delivered; 0 of null.
+ * The deadlines of an event that were delivered; 0 for null.
  */
 uint64_t eigentime_event_fired(const struct eigentime_event *event);
 
 /**
- * The deadlines of an event that were missed, up to the last that was delivered; 0 of null.
+ * The deadlines of an event that were missed before the last one delivered; 0 for null.
  */
 uint64_t eigentime_event_missed(const struct eigentime_event *event);
 
 /**
- * The deadlines that have come of an event that is counted, for the price of a load; 0 of others.
+ * How many deadlines of a counted event have passed, at the cost of a load; 0 for other events.
  */
 uint64_t eigentime_event_passed(const struct eigentime_event *event);
 
 /**
- * Sleeps until more than `number` deadlines have come of an event that is counted, and puts into
- * `passed`, if that is not null, how many it were then. EIGENTIME_TIMED_OUT after `timeout_ns`
- * nanoseconds, unless they are negative; EIGENTIME_ENDED if no more will come. It goes on after
- * signals. The event must not be removed meanwhile.
+ * Sleeps until more than `number` deadlines of a counted event have passed, and stores their
+ * number in `passed`, if that is not null. Returns EIGENTIME_TIMED_OUT after `timeout_ns`
+ * nanoseconds (if negative, there is no timeout), and EIGENTIME_ENDED if no more deadlines will
+ * come. Signals do not interrupt it. The event must not be removed meanwhile.
  */
 enum eigentime_status eigentime_event_wait(const struct eigentime_event *event,
                                            uint64_t number,
@@ -788,53 +795,57 @@ enum eigentime_status eigentime_event_wait(const struct eigentime_event *event,
                                            uint64_t *passed);
 
 /**
- * The eventfd of an event, which is the event's and closed when that is removed; -1 if it has none.
+ * The eventfd of an event; -1 if it has none. It belongs to the event and is closed when that is
+ * removed.
  */
 int eigentime_event_fd(const struct eigentime_event *event);
 
 /**
- * What was seen of an event.
+ * Gets the statistics of an event.
  */
 enum eigentime_status eigentime_event_get_statistics(const struct eigentime_event *event,
                                                      struct eigentime_event_statistics *statistics);
 
 /**
- * Now, with all that is known of it; read as `eigentime_now` does.
+ * Gets the current instant with its clock values and error bounds; read like `eigentime_now`.
  */
 enum eigentime_status eigentime_read(struct eigentime_reading *reading);
 
 /**
- * Now, with all that is known of it; read as `eigentime_now_ordered` does.
+ * Gets the current instant with its clock values and error bounds; read like
+ * `eigentime_now_ordered`.
  */
 enum eigentime_status eigentime_read_ordered(struct eigentime_reading *reading);
 
 /**
- * All that is known of an instant.
+ * Gets the clock values and error bounds of an instant.
  */
 enum eigentime_status eigentime_read_at(eigentime_instant instant,
                                         struct eigentime_reading *reading);
 
 /**
- * Makes a sleeper. Without options it asks for nothing. What was asked for and not granted, such as
- * a priority, is no failure: `eigentime_sleeper_degradation` tells it. What is impossible is one.
+ * Creates a sleeper. If `options` is null, it requests no privileges. A request that is not
+ * granted, such as a priority, is not a failure: `eigentime_sleeper_degradation` reports it. An
+ * invalid request is a failure.
  */
 enum eigentime_status eigentime_sleeper_new(const struct eigentime_sleeper_options *options,
                                             struct eigentime_sleeper **sleeper);
 
 /**
- * Gives everything back that a sleeper has, and ends it. Null is none.
+ * Frees a sleeper and gives back everything it was granted. Null is ignored.
  */
 void eigentime_sleeper_free(struct eigentime_sleeper *sleeper);
 
 /**
- * Sleeps until an instant, whatever signals come; at once if it has passed. `slept` can be null.
+ * Sleeps until an instant, regardless of signals; returns at once if it has passed. `slept` can be
+ * null.
  */
 enum eigentime_status eigentime_sleep_until(struct eigentime_sleeper *sleeper,
                                             eigentime_instant target,
                                             struct eigentime_slept *slept);
 
 /**
- * Sleeps for so many nanoseconds, whatever signals come; not at all if they are negative. `slept`
+ * Sleeps for this many nanoseconds, regardless of signals; not at all if `ns` is negative. `slept`
  * can be null.
  */
 enum eigentime_status eigentime_sleep_for(struct eigentime_sleeper *sleeper,
@@ -842,10 +853,10 @@ enum eigentime_status eigentime_sleep_for(struct eigentime_sleeper *sleeper,
                                           struct eigentime_slept *slept);
 
 /**
- * Sleeps until an instant or until a signal handler has run: EIGENTIME_INTERRUPTED, and
- * `remaining_ns` is what was left. (A handler that runs in the last moments, when the sleep is
- * spinning, does not end it.) `slept` and `remaining_ns` can be null; `slept` is left alone when
- * it is interrupted, and `remaining_ns` is 0 when it is not.
+ * Sleeps until an instant, or until a signal handler has run. In the second case it returns
+ * EIGENTIME_INTERRUPTED, stores the remaining time in `remaining_ns` and leaves `slept` unchanged;
+ * otherwise `remaining_ns` is 0. (A handler that runs in the last moments, while the sleep spins,
+ * does not end it.) `slept` and `remaining_ns` can be null.
  */
 enum eigentime_status eigentime_sleep_until_interruptible(struct eigentime_sleeper *sleeper,
                                                           eigentime_instant target,
@@ -853,13 +864,13 @@ enum eigentime_status eigentime_sleep_until_interruptible(struct eigentime_sleep
                                                           int64_t *remaining_ns);
 
 /**
- * How many wishes were not granted.
+ * How many requests were not granted.
  */
 size_t eigentime_sleeper_degradations(const struct eigentime_sleeper *sleeper);
 
 /**
- * One of the wishes that were not granted, and why, in a sentence, as `snprintf` writes it. If
- * there is none with this index, it is empty.
+ * One of the requests that were not granted, and why, as a sentence, written like `snprintf` does;
+ * empty if there is none with this index.
  */
 size_t eigentime_sleeper_degradation(const struct eigentime_sleeper *sleeper,
                                      size_t index,
@@ -867,45 +878,45 @@ size_t eigentime_sleeper_degradation(const struct eigentime_sleeper *sleeper,
                                      size_t size);
 
 /**
- * What a sleeper's sleeps came to so far.
+ * Gets the totals of a sleeper's sleeps so far.
  */
 enum eigentime_status eigentime_sleeper_get_statistics(const struct eigentime_sleeper *sleeper,
                                                        struct eigentime_sleeper_statistics *statistics);
 
 /**
- * What went wrong in this thread's last call that failed: the value, the reason and the way out.
- * Empty before the first failure. The text is the library's: it is there until the thread ends,
- * and another one after the thread's next failure.
+ * Describes this thread's last failed call: the value, the reason and the remedy. Empty before the
+ * first failure. The text belongs to the library; it remains valid until the thread ends, and the
+ * thread's next failure overwrites it.
  */
 const char *eigentime_last_error(void);
 
 /**
- * What a status means, in a few words; also of a number that is none. It lasts as long as the
- * program.
+ * The meaning of a status, in a few words; numbers that are no status have a text, too. It is
+ * valid as long as the program runs.
  */
 const char *eigentime_strerror(int32_t status);
 
 /**
- * Starts a ticker. Without options it asks for nothing. What was asked for and not granted is no
- * failure: `eigentime_ticker_degradation` tells it.
+ * Starts a ticker. If `options` is null, it requests no privileges. A request that is not granted
+ * is not a failure: `eigentime_ticker_degradation` reports it.
  */
 enum eigentime_status eigentime_ticker_start(const struct eigentime_ticker_options *options,
                                              struct eigentime_ticker **ticker);
 
 /**
- * Stops a ticker, waits until its thread has ended (unless it is a callback that stops it), and
- * gives everything back. Its events end; they are still to be removed. Null is none.
+ * Stops a ticker, waits until its thread has ended (unless a callback stops it), and frees it. Its
+ * events end, but must still be removed. Null is ignored.
  */
 void eigentime_ticker_stop(struct eigentime_ticker *ticker);
 
 /**
- * How many wishes were not granted.
+ * How many requests were not granted.
  */
 size_t eigentime_ticker_degradations(const struct eigentime_ticker *ticker);
 
 /**
- * One of the wishes that were not granted, and why, in a sentence, as `snprintf` writes it. If
- * there is none with this index, it is empty.
+ * One of the requests that were not granted, and why, as a sentence, written like `snprintf` does;
+ * empty if there is none with this index.
  */
 size_t eigentime_ticker_degradation(const struct eigentime_ticker *ticker,
                                     size_t index,
@@ -913,13 +924,13 @@ size_t eigentime_ticker_degradation(const struct eigentime_ticker *ticker,
                                     size_t size);
 
 /**
- * What a ticker has done so far.
+ * Gets a ticker's statistics so far.
  */
 enum eigentime_status eigentime_ticker_get_statistics(const struct eigentime_ticker *ticker,
                                                       struct eigentime_ticker_statistics *statistics);
 
 /**
- * The same for people, with a line for each event, as `snprintf` writes it.
+ * The statistics as text for people, with a line for each event, written like `snprintf` does.
  */
 size_t eigentime_ticker_text(const struct eigentime_ticker *ticker, char *buffer, size_t size);
 
@@ -929,26 +940,26 @@ size_t eigentime_ticker_text(const struct eigentime_ticker *ticker, char *buffer
 enum eigentime_source eigentime_trust(void);
 
 /**
- * What the clock reads now and why, in a sentence, as `snprintf` writes it: at most `size` bytes
- * with the zero at the end, and the length that it has whole is returned.
+ * What the clock reads now, and why, as a sentence, written like `snprintf` does: at most `size`
+ * bytes including the terminating null byte; returns the length of the whole text.
  */
 size_t eigentime_trust_text(char *buffer, size_t size);
 
 /**
- * Starts a thread that compares the clock with the kernel's every `interval_ns` nanoseconds, from a
- * million on. Without it, a reading that comes when that is due, ten times a second at most, takes
- * a microsecond longer. `eigentime_recent` is as fresh as this interval.
+ * Starts a thread that compares the clock with the kernel's every `interval_ns` nanoseconds, at
+ * least a million. Without it, a reading that finds this due, at most ten times a second, takes a
+ * microsecond longer. The thread also updates `eigentime_recent` at this interval.
  */
 enum eigentime_status eigentime_upkeep_start(int64_t interval_ns,
                                              struct eigentime_upkeep_thread **thread);
 
 /**
- * Ends it. Null is none.
+ * Stops the thread. Null is ignored.
  */
 void eigentime_upkeep_stop(struct eigentime_upkeep_thread *thread);
 
 /**
- * The version of the library, like "0.1.0". It lasts as long as the program.
+ * The version of the library, such as "0.1.0". It is valid as long as the program runs.
  */
 const char *eigentime_version(void);
 

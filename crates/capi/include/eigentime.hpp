@@ -2,8 +2,8 @@
  * libeigentime for C++17: clocks for std::chrono, sleeps and events on time.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * All of it is in this header; what it calls is in eigentime.h, which explains it. Failures are thrown
- * as std::system_error, with the value, the reason and the way out in what().
+ * This header is complete: it calls only the functions of eigentime.h, which documents them.
+ * Failures are thrown as std::system_error, with the value, the reason and the remedy in what().
  */
 
 #ifndef EIGENTIME_HPP
@@ -31,7 +31,7 @@ using nanoseconds = std::chrono::nanoseconds;
 
 namespace detail {
 
-/* Throws what a status says, unless it says that all is well. */
+/* Throws if a status is a failure. */
 inline void check(eigentime_status status) {
   if (status != EIGENTIME_OK) {
     throw std::system_error(-static_cast<int>(status), std::generic_category(),
@@ -39,7 +39,7 @@ inline void check(eigentime_status status) {
   }
 }
 
-/* The text that a function writes as snprintf does; it can change between two calls. */
+/* The text that a function writes like snprintf does; it can change between two calls. */
 template <typename Write>
 std::string text(Write write) {
   std::string found(127, '\0');
@@ -61,10 +61,10 @@ inline std::optional<nanoseconds> bound(std::uint64_t ns) {
   return nanoseconds(static_cast<nanoseconds::rep>(ns < most ? ns : most));
 }
 
-/* Holds a length of any unit, and each count of nanoseconds exactly. */
+/* Holds a duration in any unit, and every 64-bit count of nanoseconds exactly. */
 using length = std::chrono::duration<long double, std::nano>;
 
-/* So many whole nanoseconds, or the most that can be counted, 292 years. */
+/* This many whole nanoseconds, limited to what 64 bits can count, 292 years. */
 inline nanoseconds clamped(long double whole) {
   if (std::isnan(whole)) {
     throw std::system_error(EINVAL, std::generic_category(),
@@ -79,17 +79,17 @@ inline nanoseconds clamped(long double whole) {
   return nanoseconds(static_cast<nanoseconds::rep>(whole));
 }
 
-/* For waits, which are never too short. */
+/* For waits, which must not be too short. */
 inline nanoseconds rounded_up(length wait) { return clamped(std::ceil(wait.count())); }
 
-/* For periods, whose errors add up: 0.0003 s are a little less than 300 µs. */
+/* For periods, whose errors add up: as a floating-point number, 0.0003 s is not exactly 300 µs. */
 inline nanoseconds nearest(length period) { return clamped(std::round(period.count())); }
 
 }  // namespace detail
 
 /*
- * An instant: one count of ticks. It is what the other clocks' time points are made of, and what to
- * keep where many are taken.
+ * An instant: a count of ticks. The time points of the clocks below are converted from it; store
+ * instants instead where many are taken.
  */
 class instant {
  public:
@@ -124,7 +124,7 @@ class instant {
   eigentime_instant ticks_ = 0;
 };
 
-/* CLOCK_MONOTONIC, in place of std::chrono::steady_clock. */
+/* CLOCK_MONOTONIC, a replacement for std::chrono::steady_clock. */
 struct steady_clock {
   using duration = nanoseconds;
   using rep = duration::rep;
@@ -147,7 +147,7 @@ struct steady_clock {
   static constexpr time_point at(std::int64_t ns) noexcept { return time_point(duration(ns)); }
 };
 
-/* CLOCK_REALTIME, in place of std::chrono::system_clock. */
+/* CLOCK_REALTIME, a replacement for std::chrono::system_clock. */
 struct system_clock {
   using duration = nanoseconds;
   using rep = duration::rep;
@@ -162,12 +162,12 @@ struct system_clock {
   static time_point from_instant(instant when) noexcept {
     return at(eigentime_to_wall(when.ticks()));
   }
-  /* By the wall clock as it is set now. */
+  /* According to the wall clock as it is set now. */
   static instant to_instant(time_point when) noexcept {
     return instant(eigentime_from_wall(when.time_since_epoch().count()));
   }
 
-  /* What std::chrono::clock_cast of C++20 calls. */
+  /* For std::chrono::clock_cast of C++20. */
   template <typename Duration>
   static constexpr std::chrono::time_point<std::chrono::system_clock, Duration> to_sys(
       std::chrono::time_point<system_clock, Duration> when) noexcept {
@@ -191,7 +191,7 @@ struct system_clock {
   static constexpr time_point at(std::int64_t ns) noexcept { return time_point(duration(ns)); }
 };
 
-/* An instant, what the kernel's clocks show at it, and how well that is known. */
+/* An instant, the kernel's clocks at that instant, and their error bounds. */
 struct reading {
   eigentime::instant instant;
   steady_clock::time_point monotonic;
@@ -219,37 +219,37 @@ inline reading from_c(const eigentime_reading& found) {
 
 }  // namespace detail
 
-/* Now, with all that is known of it. */
+/* The current instant with its clock values and error bounds. */
 inline reading read() {
   eigentime_reading found = EIGENTIME_READING_INIT;
   detail::check(eigentime_read(&found));
   return detail::from_c(found);
 }
 
-/* The same, after all that the program has done so far, and before all that it does next. */
+/* The same, read after everything before it in the program and before everything after it. */
 inline reading read_ordered() {
   eigentime_reading found = EIGENTIME_READING_INIT;
   detail::check(eigentime_read_ordered(&found));
   return detail::from_c(found);
 }
 
-/* All that is known of an instant. */
+/* The clock values and error bounds of an instant. */
 inline reading read_at(instant when) {
   eigentime_reading found = EIGENTIME_READING_INIT;
   detail::check(eigentime_read_at(when.ticks(), &found));
   return detail::from_c(found);
 }
 
-/* Whether the processor's counter is read, rather than the kernel's clock. */
+/* Whether the clock reads the processor's counter rather than the kernel's clock. */
 inline bool counter_is_trusted() noexcept { return eigentime_trust() == EIGENTIME_SOURCE_COUNTER; }
 
-/* What the clock reads and why, in a sentence. */
+/* What the clock reads, and why, as a sentence. */
 inline std::string trust() { return detail::text(eigentime_trust_text); }
 
-/* Compares the clock with the kernel's now, rather than when it is due. */
+/* Compares the clock with the kernel's now instead of when it is next due. */
 inline void upkeep() noexcept { eigentime_upkeep(); }
 
-/* A thread that does upkeep, so that no reader has to. It ends when this goes. */
+/* A thread that does the clock's upkeep, so that no reader has to. Destruction stops it. */
 class upkeep_thread {
  public:
   explicit upkeep_thread(nanoseconds interval) {
@@ -268,30 +268,30 @@ class upkeep_thread {
 /* The version of the library. */
 inline std::string version() { return eigentime_version(); }
 
-/* What kept a sleep beyond its target. */
+/* Why a sleep ended after its target. */
 enum class lateness {
   on_time = EIGENTIME_ON_TIME,
   woken_late = EIGENTIME_WOKEN_LATE,
   preempted = EIGENTIME_PREEMPTED,
 };
 
-/* How a sleep went. */
+/* The outcome of a sleep. */
 struct slept {
   instant target;
   instant woke;
   nanoseconds miss;
   nanoseconds spun;
-  /* How late the kernel has ended its part; nothing if the sleep was too short for it to have one. */
+  /* How late the kernel ended its part; nothing if the sleep was too short to have one. */
   std::optional<nanoseconds> kernel_miss;
   nanoseconds guard;
   eigentime::lateness lateness;
 };
 
-/* Ends sleeps on time. It belongs to the thread that makes it. */
+/* Ends sleeps on time. It belongs to the thread that creates it. */
 class sleeper {
  public:
   using options = eigentime_sleeper_options;
-  /* Options that ask for nothing, to be changed. */
+  /* The default options, which request no privileges. */
   static options defaults() noexcept { return EIGENTIME_SLEEPER_OPTIONS_INIT; }
 
   sleeper() : sleeper(defaults()) {}
@@ -301,7 +301,7 @@ class sleeper {
     handle_.reset(made);
   }
 
-  /* Whatever signals come. */
+  /* Sleeps regardless of signals. */
   slept sleep_until(instant target) {
     eigentime_slept report = EIGENTIME_SLEPT_INIT;
     detail::check(eigentime_sleep_until(handle_.get(), target.ticks(), &report));
@@ -310,7 +310,7 @@ class sleeper {
   slept sleep_until(steady_clock::time_point target) {
     return sleep_until(steady_clock::to_instant(target));
   }
-  /* By the wall clock as it is set now. */
+  /* According to the wall clock as it is set now. */
   slept sleep_until(system_clock::time_point target) {
     return sleep_until(system_clock::to_instant(target));
   }
@@ -321,7 +321,7 @@ class sleeper {
     detail::check(eigentime_sleep_for(handle_.get(), ns.count(), &report));
     return from_c(report);
   }
-  /* Until a signal handler has run; then there is no report, and `remaining` is what was left. */
+  /* If a signal handler ends the sleep, returns nothing and stores the rest in `remaining`. */
   std::optional<slept> sleep_until_interruptible(instant target,
                                                  nanoseconds* remaining = nullptr) {
     eigentime_slept report = EIGENTIME_SLEPT_INIT;
@@ -338,7 +338,7 @@ class sleeper {
     return from_c(report);
   }
 
-  /* What was asked for and not granted, and why, in sentences. */
+  /* The requests that were not granted, and why, as sentences. */
   std::vector<std::string> degradation() const {
     std::vector<std::string> found(eigentime_sleeper_degradations(handle_.get()));
     for (std::size_t i = 0; i < found.size(); i++) {
@@ -379,14 +379,14 @@ class sleeper {
   std::unique_ptr<eigentime_sleeper, free> handle_;
 };
 
-/* A deadline that has come. */
+/* A deadline that has passed. */
 struct tick {
-  /* The number of the event, from 1 on. */
+  /* The number of the event, from 1. */
   std::uint64_t event;
-  /* Which one of the event's deadlines, from 0 on, the missed ones counted. */
+  /* Which of the event's deadlines, from 0, counting missed ones. */
   std::uint64_t number;
   instant due;
-  /* When it was seen that it has come. */
+  /* When the ticker noticed that it had passed. */
   instant fired;
   /* The deadlines since the last tick that were not delivered. */
   std::uint64_t missed;
@@ -396,13 +396,13 @@ struct tick {
   nanoseconds miss() const noexcept { return fired - due; }
 };
 
-/* What is called on the ticker's thread. If it throws, the program ends, as with std::thread. */
+/* A function for the ticker's thread. If it throws, the program terminates, as with std::thread. */
 using callback = std::function<void(const tick&)>;
 
-/* An event of a ticker, which is removed when this goes: then its callback is not running any more. */
+/* An event of a ticker. Destruction removes it; its callback is then no longer running. */
 class event {
  public:
-  /* None. */
+  /* No event. */
   event() noexcept = default;
   explicit event(eigentime_event* handle) noexcept : handle_(handle) {}
 
@@ -410,15 +410,15 @@ class event {
   std::uint64_t fired() const noexcept { return eigentime_event_fired(get()); }
   std::uint64_t missed() const noexcept { return eigentime_event_missed(get()); }
 
-  /* The deadlines that have come of an event that is counted. */
+  /* How many deadlines of a counted event have passed. */
   std::uint64_t passed() const noexcept { return eigentime_event_passed(get()); }
-  /* Sleeps until more than so many have come; how many there are then. */
+  /* Sleeps until more than `number` have passed, and returns how many have. */
   std::uint64_t wait_past(std::uint64_t number) const {
     std::uint64_t passed = 0;
     detail::check(eigentime_event_wait(get(), number, -1, &passed));
     return passed;
   }
-  /* The same, but no longer than this; nothing then. */
+  /* The same with a timeout; returns nothing if it expires. */
   template <typename Rep, typename Period>
   std::optional<std::uint64_t> wait_past_for(std::uint64_t number,
                                              std::chrono::duration<Rep, Period> timeout) const {
@@ -432,7 +432,7 @@ class event {
     return passed;
   }
 
-  /* The eventfd that is written to, which is the event's; -1 if it has none. */
+  /* The eventfd that is written to, which belongs to the event; -1 if it has none. */
   int fd() const noexcept { return eigentime_event_fd(get()); }
 
   eigentime_event_statistics statistics() const {
@@ -442,7 +442,7 @@ class event {
   }
 
   void remove() noexcept { handle_.reset(); }
-  /* Lets it go on until the ticker stops. */
+  /* Lets it continue until the ticker stops. */
   void keep() noexcept { eigentime_event_keep(handle_.release()); }
 
   /* For functions of eigentime.h. */
@@ -455,11 +455,11 @@ class event {
   std::unique_ptr<eigentime_event, free> handle_;
 };
 
-/* A thread that delivers events on time. It stops when this goes. */
+/* A thread that delivers events on time. Destruction stops it. */
 class ticker {
  public:
   using options = eigentime_ticker_options;
-  /* Options that ask for nothing, to be changed. */
+  /* The default options, which request no privileges. */
   static options defaults() noexcept { return EIGENTIME_TICKER_OPTIONS_INIT; }
 
   ticker() : ticker(defaults()) {}
@@ -469,16 +469,16 @@ class ticker {
     handle_.reset(started);
   }
 
-  /* Calls this each period, the first time a period from now. */
+  /* Calls `call` once per period, first a period from now. */
   template <typename Rep, typename Period>
   [[nodiscard]] event every(std::chrono::duration<Rep, Period> period, callback call) {
     return add(periodic(period), std::move(call));
   }
-  /* Calls this once. */
+  /* Calls `call` once. */
   [[nodiscard]] event once(instant when, callback call) {
     return add(single(when), std::move(call));
   }
-  /* Counts each period: see event::wait_past. */
+  /* Counts periods: see event::wait_past. */
   template <typename Rep, typename Period>
   [[nodiscard]] event count_every(std::chrono::duration<Rep, Period> period) {
     return add(periodic(period));
@@ -486,13 +486,13 @@ class ticker {
   /* Counts one deadline. */
   [[nodiscard]] event count_once(instant when) { return add(single(when)); }
 
-  /* What eigentime_event_options can say besides: a start, a name, an eventfd, the shield. */
+  /* For the other options of an event: a start, a name, an eventfd, the shield. */
   [[nodiscard]] event add(const eigentime_event_options& asked) {
     eigentime_event* added = nullptr;
     detail::check(eigentime_ticker_add(handle_.get(), &asked, &added));
     return event(added);
   }
-  /* The same with a callback in place of what they have. */
+  /* The same, with `call` as the callback. */
   [[nodiscard]] event add(eigentime_event_options asked, callback call) {
     if (!call) {
       throw std::system_error(EINVAL, std::generic_category(),
@@ -500,12 +500,12 @@ class ticker {
     }
     asked.callback = called;
     asked.release = released;
-    /* The library releases it, also when it refuses the event. */
+    /* The library releases it, even if it rejects the event. */
     asked.user = new callback(std::move(call));
     return add(asked);
   }
 
-  /* What was asked for and not granted, and why, in sentences. */
+  /* The requests that were not granted, and why, as sentences. */
   std::vector<std::string> degradation() const {
     std::vector<std::string> found(eigentime_ticker_degradations(handle_.get()));
     for (std::size_t i = 0; i < found.size(); i++) {
@@ -521,7 +521,7 @@ class ticker {
     detail::check(eigentime_ticker_get_statistics(handle_.get(), &found));
     return found;
   }
-  /* The same for people, with a line for each event. */
+  /* The statistics as text for people, with a line for each event. */
   std::string text() const {
     return detail::text([&](char* buffer, std::size_t size) {
       return eigentime_ticker_text(handle_.get(), buffer, size);
@@ -541,7 +541,7 @@ class ticker {
     eigentime_event_options asked = EIGENTIME_EVENT_OPTIONS_INIT;
     asked.period_ns = detail::nearest(period).count();
     if (asked.period_ns == 0) {
-      asked.period_ns = -1; /* To be refused: it is not once that was meant. */
+      asked.period_ns = -1; /* To be rejected: 0 would mean once. */
     }
     return asked;
   }

@@ -6,118 +6,119 @@ use eigentime_clock::{Clock, Instant};
 
 use crate::nanos;
 
-/// An instant: a count of ticks of this process's clock. A later one is larger; what is between
-/// two says `eigentime_between`, and what the kernel's clocks show says `eigentime_to_monotonic`
-/// and its like. In another process the count means something else.
+/// An instant: a count of ticks of this process's clock. Later instants are larger.
+/// `eigentime_between` gives the time between two of them; `eigentime_to_monotonic` and the similar
+/// functions give what the kernel's clocks show. The count has no meaning in another process.
 pub type eigentime_instant = u64;
 
 static CLOCK: Clock = Clock::system();
 
-/// Now, as cheaply as the processor can tell it: it may be read a few nanoseconds before what
-/// stands in front of it in the program, or after what stands behind it. Like all reads, it can be
-/// called from any thread, from a signal handler, and after a fork.
+/// The current instant, read as cheaply as possible: the processor may execute the read a few
+/// nanoseconds before preceding instructions or after following ones. Like all functions that read
+/// the clock, it can be called from any thread, in a signal handler and after a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_now() -> eigentime_instant {
     Instant::now().as_ticks()
 }
 
-/// Now, after all that the program has done so far, and before all that it does next.
+/// The current instant, read after everything before it in the program and before everything after
+/// it.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_now_ordered() -> eigentime_instant {
     Instant::now_ordered().as_ticks()
 }
 
-/// An instant of late, for next to nothing: the last one that anybody in the process kept.
+/// A recent instant, at almost no cost: the last one that any thread of the process has recorded.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_recent() -> eigentime_instant {
     CLOCK.recent().as_ticks()
 }
 
-/// The counter itself.
+/// The raw counter.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_raw() -> u64 {
     CLOCK.raw()
 }
 
-/// The counter itself, read in order.
+/// The raw counter, read in program order.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_raw_ordered() -> u64 {
     CLOCK.raw_ordered()
 }
 
-/// Ticks in a second.
+/// Ticks per second.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_frequency() -> f64 {
     CLOCK.frequency()
 }
 
-/// CLOCK_MONOTONIC now, in nanoseconds; read as `eigentime_now` does.
+/// CLOCK_MONOTONIC now, in nanoseconds; read like `eigentime_now`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_monotonic_ns() -> i64 {
     eigentime_to_monotonic(eigentime_now())
 }
 
-/// CLOCK_MONOTONIC now, in nanoseconds; read as `eigentime_now_ordered` does.
+/// CLOCK_MONOTONIC now, in nanoseconds; read like `eigentime_now_ordered`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_monotonic_ordered_ns() -> i64 {
     eigentime_to_monotonic(eigentime_now_ordered())
 }
 
-/// CLOCK_MONOTONIC of late, in nanoseconds; read as `eigentime_recent` does.
+/// A recent CLOCK_MONOTONIC, in nanoseconds; read like `eigentime_recent`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_monotonic_recent_ns() -> i64 {
     eigentime_to_monotonic(eigentime_recent())
 }
 
-/// CLOCK_REALTIME now, in nanoseconds since 1970; read as `eigentime_now` does.
+/// CLOCK_REALTIME now, in nanoseconds since 1970; read like `eigentime_now`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_wall_ns() -> i64 {
     eigentime_to_wall(eigentime_now())
 }
 
-/// CLOCK_REALTIME now, in nanoseconds since 1970; read as `eigentime_now_ordered` does.
+/// CLOCK_REALTIME now, in nanoseconds since 1970; read like `eigentime_now_ordered`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_wall_ordered_ns() -> i64 {
     eigentime_to_wall(eigentime_now_ordered())
 }
 
-/// CLOCK_REALTIME of late, in nanoseconds since 1970; read as `eigentime_recent` does.
+/// A recent CLOCK_REALTIME, in nanoseconds since 1970; read like `eigentime_recent`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_wall_recent_ns() -> i64 {
     eigentime_to_wall(eigentime_recent())
 }
 
-/// What CLOCK_MONOTONIC shows at an instant, in nanoseconds.
+/// CLOCK_MONOTONIC at an instant, in nanoseconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_to_monotonic(instant: eigentime_instant) -> i64 {
     nanos::signed(CLOCK.monotonic(Instant::from_ticks(instant)))
 }
 
-/// What CLOCK_REALTIME shows at an instant, in nanoseconds since 1970.
+/// CLOCK_REALTIME at an instant, in nanoseconds since 1970.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_to_wall(instant: eigentime_instant) -> i64 {
     nanos::since_epoch(CLOCK.wall(Instant::from_ticks(instant)))
 }
 
-/// What CLOCK_BOOTTIME shows at an instant, in nanoseconds.
+/// CLOCK_BOOTTIME at an instant, in nanoseconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_to_boottime(instant: eigentime_instant) -> i64 {
     nanos::signed(CLOCK.boottime(Instant::from_ticks(instant)))
 }
 
-/// The instant at which CLOCK_MONOTONIC shows so many nanoseconds; less than none is none.
+/// The instant at which CLOCK_MONOTONIC shows this many nanoseconds; negative values count as 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_from_monotonic(monotonic_ns: i64) -> eigentime_instant {
     CLOCK.at_monotonic(nanos::duration(monotonic_ns)).as_ticks()
 }
 
-/// The instant at which CLOCK_REALTIME, as it is set now, shows so many nanoseconds since 1970.
+/// The instant at which CLOCK_REALTIME, as it is set now, shows this many nanoseconds since 1970.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_from_wall(wall_ns: i64) -> eigentime_instant {
     CLOCK.at_wall(nanos::system_time(wall_ns)).as_ticks()
 }
 
-/// Nanoseconds from one instant to another; negative if the other is earlier.
+/// The nanoseconds from `from` to `to`; negative if `to` is earlier.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_between(from: eigentime_instant, to: eigentime_instant) -> i64 {
     let [from, to] = [from, to].map(Instant::from_ticks);
@@ -128,8 +129,8 @@ pub extern "C" fn eigentime_between(from: eigentime_instant, to: eigentime_insta
     }
 }
 
-/// The instant so many nanoseconds later, or earlier if they are negative; at most the last one
-/// that there is, or the first.
+/// The instant this many nanoseconds later, or earlier if `ns` is negative, limited to the first
+/// and the last instant.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_add(instant: eigentime_instant, ns: i64) -> eigentime_instant {
     let instant = Instant::from_ticks(instant);
@@ -142,16 +143,16 @@ pub extern "C" fn eigentime_add(instant: eigentime_instant, ns: i64) -> eigentim
     there.map_or(end, Instant::as_ticks)
 }
 
-/// Compares the clock with the kernel's now, rather than when it is due: for a program that has
-/// a moment to spare, and does not want to do it in a read.
+/// Compares the clock with the kernel's now instead of when it is next due: for programs that have
+/// a moment to spare now and want to keep this out of their reads.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_upkeep() {
     CLOCK.upkeep();
 }
 
-/// Says that this process makes, or will make, none but the most necessary system calls (under a
-/// seccomp filter, say): from now on readings make none but clock_gettime, and leave the rest to
-/// `eigentime_upkeep` and `eigentime_trust`.
+/// Declares that this process makes, or will make, only essential system calls (under a seccomp
+/// filter, for example). From now on, reading the clock makes no system call except clock_gettime,
+/// and leaves the others to `eigentime_upkeep` and `eigentime_trust`.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_confine() {
     CLOCK.confine();

@@ -16,73 +16,74 @@ use crate::{handle, nanos};
 /// An event of a ticker.
 pub struct eigentime_event(EventHandle);
 
-/// A deadline that has come. Later versions can have more members at its end.
+/// A deadline that has passed. Later versions may add members at the end.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_tick {
     /// The size of this struct.
     pub size: usize,
-    /// The number of the event, from 1 on.
+    /// The number of the event, from 1.
     pub event: u64,
-    /// Which one of the event's deadlines, from 0 on, the missed ones counted.
+    /// Which of the event's deadlines, from 0, counting missed ones.
     pub number: u64,
-    /// The deadline: the start and `number` periods.
+    /// The deadline: the start plus `number` periods.
     pub due: eigentime_instant,
-    /// When it was seen that it has come.
+    /// When the ticker noticed that it had passed.
     pub fired: eigentime_instant,
     /// The deadlines since the last tick that were not delivered.
     pub missed: u64,
-    /// How long the thread was kept from spinning before this tick, by something else that ran on
+    /// How long the thread was kept from spinning before this tick, because something else ran on
     /// its processor.
     pub stolen_ns: i64,
 }
 
-/// What is called when a deadline has come: on the ticker's thread, where nothing else is delivered
-/// meanwhile. It may add and remove events. The tick is gone when it returns.
+/// A function that is called for each deadline, on the ticker's thread: nothing else is delivered
+/// while it runs. It may add and remove events. The tick is valid until it returns.
 pub type eigentime_callback =
     Option<unsafe extern "C" fn(tick: *const eigentime_tick, user: *mut c_void)>;
 
-/// What is called once when a callback's `user` is needed no more.
+/// A function that is called once, when a callback's `user` is no longer needed.
 pub type eigentime_release = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
-/// As `eventfd`: one that the library makes, which does not block when it is read.
+/// A value of `eventfd`: the library creates an eventfd, with EFD_NONBLOCK.
 pub const EIGENTIME_NEW_EVENTFD: i32 = -2;
 
-/// An event that is to be. `EIGENTIME_EVENT_OPTIONS_INIT` is one that has come now, once.
+/// The options of a new event. `EIGENTIME_EVENT_OPTIONS_INIT` describes one that is due once, now.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_event_options {
     /// The size of this struct.
     pub size: usize,
-    /// The time between two deadlines, in nanoseconds, from 10000 on; 0 if there is only one.
+    /// The time between two deadlines, in nanoseconds, at least 10000; 0 if there is only one.
     pub period_ns: i64,
-    /// The first deadline; 0 for the usual one, which is a period from now, or now if there is
-    /// no period. If it is over, it gives the phase of an event with a period.
+    /// The first deadline; 0 for the default, which is one period from now, or now if there is no
+    /// period. If it has passed, it sets the phase of a periodic event.
     pub start: eigentime_instant,
-    /// What it is called in texts; can be null.
+    /// Its name in texts; can be null.
     pub name: *const c_char,
-    /// What is called; null if there is no callback.
+    /// The callback; null if there is none.
     pub callback: eigentime_callback,
-    /// What the callback is given.
+    /// The argument of the callback.
     pub user: *mut c_void,
-    /// What is called once when `user` is needed no more, on whatever thread that is, also if the
-    /// event could not be added; can be null. (It is not called if it cannot be read: if the
-    /// options are null or too small.)
+    /// Called once, on any thread, when `user` is no longer needed, also if the event could not be
+    /// added; can be null. (It is not called if it cannot be read, because the options are null or
+    /// too small.)
     pub release: eigentime_release,
-    /// If there is no callback: an eventfd, made with EFD_NONBLOCK, to which the number of deadlines
-    /// is added (the library keeps a copy), `EIGENTIME_NEW_EVENTFD`, or -1 for none. With neither it
-    /// is counted:
-    /// `eigentime_event_passed` and `eigentime_event_wait`.
+    /// If there is no callback: an eventfd, created with EFD_NONBLOCK, to which the number of
+    /// deadlines is added (the library keeps a duplicate), `EIGENTIME_NEW_EVENTFD`, or -1 for none.
+    /// With neither a callback nor an eventfd, deadlines are counted: see `eigentime_event_passed`
+    /// and `eigentime_event_wait`.
     pub eventfd: i32,
-    /// If not 0: the one event of the ticker before whose deadlines it does nothing else.
+    /// If not 0, the ticker does nothing else shortly before this event's deadlines. Only one event
+    /// of a ticker can be shielded.
     pub shielded: i32,
 }
 
-/// Why nothing more comes from an event.
+/// Why an event has ended.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum eigentime_ended {
-    /// It goes on.
+    /// It has not ended.
     EIGENTIME_NOT_ENDED = 0,
     /// It had one deadline, which was delivered.
     EIGENTIME_ENDED_DONE = 1,
@@ -90,11 +91,11 @@ pub enum eigentime_ended {
     EIGENTIME_ENDED_STOPPED = 2,
     /// This process was forked from the one that has the ticker.
     EIGENTIME_ENDED_FORKED = 3,
-    /// For another reason: of a later version, or of an event that was not added from C.
+    /// Another reason: one of a later version, or of an event that was not added from C.
     EIGENTIME_ENDED_OTHERWISE = 4,
 }
 
-/// What was seen of an event.
+/// The statistics of one event.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_event_statistics {
@@ -104,27 +105,27 @@ pub struct eigentime_event_statistics {
     pub event: u64,
     /// The deadlines that were delivered.
     pub fired: u64,
-    /// The deadlines that were not, because a later one had come when there was time.
+    /// The deadlines that were not, because a later one had passed before there was time.
     pub missed: u64,
     /// How late the last delivery was; -1 if there was none.
     pub last_miss_ns: i64,
-    /// How late the latest delivery was.
+    /// The largest lateness of a delivery.
     pub worst_miss_ns: i64,
     /// The ticks before which the thread was kept from spinning.
     pub preempted: u64,
-    /// For how long in all.
+    /// The total of those times.
     pub stolen_ns: i64,
     /// The longest time that a delivery took.
     pub longest_delivery_ns: i64,
-    /// The number of the event that was being delivered when this one was due; 0 if none was.
+    /// The number of the event whose delivery was running when this one was due; 0 if none was.
     pub delayed_by: u64,
-    /// How many deadlines of others came while this one was being delivered.
+    /// The deadlines of other events that came during this one's deliveries.
     pub delayed_others: u64,
     /// How often it was held back because it would have run into the shield window.
     pub withheld: u64,
     /// How often the eventfd could not be written to.
     pub undelivered: u64,
-    /// Why nothing more will come, if so.
+    /// Why the event has ended, if it has.
     pub ended: eigentime_ended,
     /// Whether it is the shielded one.
     pub shielded: i32,
@@ -274,8 +275,8 @@ impl From<EventStatistics> for eigentime_event_statistics {
     }
 }
 
-/// Adds an event to a ticker, from any thread, also from a callback. If `event` is null, it goes on
-/// until the ticker stops.
+/// Adds an event to a ticker; can be called from any thread, also from a callback. If `event` is
+/// null, the event continues until the ticker stops.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_add(
     ticker: *const eigentime_ticker,
@@ -305,15 +306,15 @@ pub unsafe extern "C" fn eigentime_ticker_add(
     })
 }
 
-/// Removes an event. After that its callback is not called any more, and has returned if it was
-/// running (unless it is the one that calls this). Null is none.
+/// Removes an event. When this returns, its callback is not running and will not be called again
+/// (unless the callback itself has called this). Null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_remove(event: *mut eigentime_event) {
     // SAFETY: the caller's event.
     unsafe { handle::end(event) };
 }
 
-/// Lets an event go on until the ticker stops; what it was known by is gone. Null is none.
+/// Lets an event continue until the ticker stops. The pointer is then invalid. Null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_keep(event: *mut eigentime_event) {
     cancellation::put_off(|| {
@@ -324,28 +325,28 @@ pub unsafe extern "C" fn eigentime_event_keep(event: *mut eigentime_event) {
     });
 }
 
-/// The number of an event, from 1 on; 0 of null.
+/// The number of an event, from 1; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_number(event: *const eigentime_event) -> u64 {
     // SAFETY: the caller's event.
     unsafe { event.as_ref() }.map_or(0, |event| event.0.id().number())
 }
 
-/// The deadlines of an event that were delivered; 0 of null.
+/// The deadlines of an event that were delivered; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_fired(event: *const eigentime_event) -> u64 {
     // SAFETY: the caller's event.
     unsafe { event.as_ref() }.map_or(0, |event| event.0.fired())
 }
 
-/// The deadlines of an event that were missed, up to the last that was delivered; 0 of null.
+/// The deadlines of an event that were missed before the last one delivered; 0 for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_missed(event: *const eigentime_event) -> u64 {
     // SAFETY: the caller's event.
     unsafe { event.as_ref() }.map_or(0, |event| event.0.missed())
 }
 
-/// The deadlines that have come of an event that is counted, for the price of a load; 0 of others.
+/// How many deadlines of a counted event have passed, at the cost of a load; 0 for other events.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_passed(event: *const eigentime_event) -> u64 {
     // SAFETY: the caller's event.
@@ -353,10 +354,10 @@ pub unsafe extern "C" fn eigentime_event_passed(event: *const eigentime_event) -
     counter.map_or(0, |counter| counter.passed())
 }
 
-/// Sleeps until more than `number` deadlines have come of an event that is counted, and puts into
-/// `passed`, if that is not null, how many it were then. EIGENTIME_TIMED_OUT after `timeout_ns`
-/// nanoseconds, unless they are negative; EIGENTIME_ENDED if no more will come. It goes on after
-/// signals. The event must not be removed meanwhile.
+/// Sleeps until more than `number` deadlines of a counted event have passed, and stores their
+/// number in `passed`, if that is not null. Returns EIGENTIME_TIMED_OUT after `timeout_ns`
+/// nanoseconds (if negative, there is no timeout), and EIGENTIME_ENDED if no more deadlines will
+/// come. Signals do not interrupt it. The event must not be removed meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_wait(
     event: *const eigentime_event,
@@ -392,7 +393,8 @@ pub unsafe extern "C" fn eigentime_event_wait(
     })())
 }
 
-/// The eventfd of an event, which is the event's and closed when that is removed; -1 if it has none.
+/// The eventfd of an event; -1 if it has none. It belongs to the event and is closed when that is
+/// removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_fd(event: *const eigentime_event) -> c_int {
     // SAFETY: the caller's event.
@@ -400,7 +402,7 @@ pub unsafe extern "C" fn eigentime_event_fd(event: *const eigentime_event) -> c_
     descriptor.map_or(-1, |descriptor| descriptor.as_raw_fd())
 }
 
-/// What was seen of an event.
+/// Gets the statistics of an event.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_event_get_statistics(
     event: *const eigentime_event,

@@ -9,10 +9,10 @@ use crate::growing::{Growing, give};
 use crate::nanos;
 use crate::status::{eigentime_status, status};
 
-/// The error of which nothing is known: the kernel says that its clock is not synchronized.
+/// An error without a bound: the kernel reports that its clock is not synchronized.
 pub const EIGENTIME_UNBOUNDED: u64 = u64::MAX;
 
-/// An instant, what the kernel's clocks show at it, and how well that is known.
+/// An instant, the kernel's clocks at that instant, and their error bounds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct eigentime_reading {
@@ -24,7 +24,7 @@ pub struct eigentime_reading {
     pub monotonic_ns: i64,
     /// CLOCK_REALTIME, in nanoseconds since 1970.
     pub wall_ns: i64,
-    /// How far `monotonic_ns` can be from the kernel's clock, before or after.
+    /// How far `monotonic_ns` can be from the kernel's clock, in either direction.
     pub error_ns: u64,
     /// How far `wall_ns` can be from the kernel's clock.
     pub wall_error_ns: u64,
@@ -52,14 +52,15 @@ impl From<Reading> for eigentime_reading {
     }
 }
 
-/// Now, with all that is known of it; read as `eigentime_now` does.
+/// Gets the current instant with its clock values and error bounds; read like `eigentime_now`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_read(reading: *mut eigentime_reading) -> eigentime_status {
     // SAFETY: the caller's struct.
     status(unsafe { give(&Clock::system().read().into(), reading) })
 }
 
-/// Now, with all that is known of it; read as `eigentime_now_ordered` does.
+/// Gets the current instant with its clock values and error bounds; read like
+/// `eigentime_now_ordered`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_read_ordered(
     reading: *mut eigentime_reading,
@@ -68,7 +69,7 @@ pub unsafe extern "C" fn eigentime_read_ordered(
     status(unsafe { give(&Clock::system().read_ordered().into(), reading) })
 }
 
-/// All that is known of an instant.
+/// Gets the clock values and error bounds of an instant.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_read_at(
     instant: eigentime_instant,

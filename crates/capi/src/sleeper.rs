@@ -14,99 +14,102 @@ use crate::status::{
 };
 use crate::{handle, nanos, text};
 
-/// Ends sleeps on time. It belongs to one thread: what it learns is of that thread, it is used by
-/// one at a time, and a real-time priority or a processor is given to the thread that makes it.
+/// Ends sleeps on time. It belongs to one thread: what it learns applies to that thread, only one
+/// thread may use it at a time, and a real-time priority or a processor is given to the thread that
+/// creates it.
 pub struct eigentime_sleeper(Sleeper);
 
-/// What a sleeper waits with in the kernel.
+/// The mechanism a sleeper waits with in the kernel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum eigentime_kernel_wait {
-    /// A timerfd: no timer slack delays it, and the thread's is not touched. It takes a descriptor.
+    /// A timerfd: not subject to timer slack, so the thread's slack is not touched. It takes a
+    /// descriptor.
     EIGENTIME_WAIT_TIMERFD = 0,
-    /// clock_nanosleep(2): no descriptor; the thread's timer slack is a nanosecond meanwhile.
+    /// clock_nanosleep(2), which takes no descriptor. The thread's timer slack is a nanosecond
+    /// meanwhile.
     EIGENTIME_WAIT_NANOSLEEP = 1,
 }
 
-/// How a sleeper is to be. `EIGENTIME_SLEEPER_OPTIONS_INIT` asks for nothing.
+/// The options of a sleeper. `EIGENTIME_SLEEPER_OPTIONS_INIT` requests no privileges.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_sleeper_options {
     /// The size of this struct.
     pub size: usize,
-    /// The share of sleeps that are to end on time, between 0 and 1; the default if negative.
+    /// The share of sleeps that should end on time, between 0 and 1; the default if negative.
     pub quantile: f64,
     /// The share of one CPU that may be spun away, between 0 and 1; the default if negative.
     pub cpu: f64,
-    /// The longest that a sleep may spin, in nanoseconds; the default if negative.
+    /// The longest time that a sleep may spin, in nanoseconds; the default if negative.
     pub max_guard_ns: i64,
     /// An `eigentime_kernel_wait`.
     pub kernel_wait: i32,
-    /// To be a real-time thread (SCHED_FIFO) of this priority, from 1 to 99; not if 0.
+    /// If not 0: make the thread a real-time thread (SCHED_FIFO) with this priority, from 1 to 99.
     pub realtime: i32,
-    /// To stay on this processor; not if negative.
+    /// If not negative: keep the thread on this processor.
     pub pin: i32,
-    /// To keep all processors out of idle states from which they wake late; not if 0.
+    /// If not 0: keep all processors out of idle states with a high exit latency.
     pub hold_latency: i32,
 }
 
-/// What kept a sleep beyond its target.
+/// Why a sleep ended after its target.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum eigentime_lateness {
-    /// Nothing: it ended on time, or its target had passed when it was asked for.
+    /// It ended on time, or its target had passed when it was requested.
     EIGENTIME_ON_TIME = 0,
-    /// The kernel woke it after the target already.
+    /// The kernel woke it after the target.
     EIGENTIME_WOKEN_LATE = 1,
-    /// It was awake, and was kept off the processor.
+    /// It was awake, and then something else ran on its processor.
     EIGENTIME_PREEMPTED = 2,
 }
 
-/// How a sleep went.
+/// The outcome of a sleep.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_slept {
     /// The size of this struct: `EIGENTIME_SLEPT_INIT` sets it.
     pub size: usize,
-    /// When it was to end.
+    /// The target.
     pub target: eigentime_instant,
-    /// When it has ended.
+    /// When it ended.
     pub woke: eigentime_instant,
-    /// How late that was; never negative.
+    /// How late it ended; never negative.
     pub miss_ns: i64,
-    /// How long it has spun.
+    /// How long it spun.
     pub spun_ns: i64,
-    /// How late the kernel has ended its part; -1 if the sleep was too short for it to have one.
+    /// How late the kernel ended its part; -1 if the sleep was too short to have one.
     pub kernel_miss_ns: i64,
-    /// How long before the target the kernel was to end its part.
+    /// How long before the target the kernel was asked to end its part.
     pub guard_ns: i64,
-    /// What kept it.
+    /// The cause of its lateness.
     pub lateness: eigentime_lateness,
     /// Zero.
     pub reserved: u32,
 }
 
-/// What a sleeper's sleeps came to so far.
+/// The totals of a sleeper's sleeps so far.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_sleeper_statistics {
     /// The size of this struct: `EIGENTIME_SLEEPER_STATISTICS_INIT` sets it.
     pub size: usize,
-    /// Sleeps that have ended by themselves.
+    /// Sleeps that ended by themselves.
     pub sleeps: u64,
-    /// Of these: asked for when their target had passed.
+    /// Of these: requested after their target had passed.
     pub asked_late: u64,
     /// Of these: woken late by the kernel.
     pub woken_late: u64,
-    /// Of these: kept off the processor while they were spinning.
+    /// Of these: preempted while spinning.
     pub preempted: u64,
-    /// Sleeps that a signal has ended.
+    /// Sleeps ended by a signal.
     pub interrupted: u64,
-    /// Of the sleeps that were asked for in time, how late the latest ended.
+    /// The largest lateness of the sleeps requested in time.
     pub worst_ns: i64,
-    /// How long it has slept altogether, from asking to waking.
+    /// The total time slept, from request to wake-up.
     pub slept_ns: i64,
-    /// How long it has spun altogether.
+    /// The total time spun.
     pub spun_ns: i64,
 }
 
@@ -222,8 +225,9 @@ impl From<Statistics> for eigentime_sleeper_statistics {
     }
 }
 
-/// Makes a sleeper. Without options it asks for nothing. What was asked for and not granted, such as
-/// a priority, is no failure: `eigentime_sleeper_degradation` tells it. What is impossible is one.
+/// Creates a sleeper. If `options` is null, it requests no privileges. A request that is not
+/// granted, such as a priority, is not a failure: `eigentime_sleeper_degradation` reports it. An
+/// invalid request is a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleeper_new(
     options: *const eigentime_sleeper_options,
@@ -243,14 +247,15 @@ pub unsafe extern "C" fn eigentime_sleeper_new(
     })
 }
 
-/// Gives everything back that a sleeper has, and ends it. Null is none.
+/// Frees a sleeper and gives back everything it was granted. Null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleeper_free(sleeper: *mut eigentime_sleeper) {
     // SAFETY: the caller's sleeper.
     unsafe { handle::end(sleeper) };
 }
 
-/// Sleeps until an instant, whatever signals come; at once if it has passed. `slept` can be null.
+/// Sleeps until an instant, regardless of signals; returns at once if it has passed. `slept` can be
+/// null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleep_until(
     sleeper: *mut eigentime_sleeper,
@@ -266,7 +271,7 @@ pub unsafe extern "C" fn eigentime_sleep_until(
     })())
 }
 
-/// Sleeps for so many nanoseconds, whatever signals come; not at all if they are negative. `slept`
+/// Sleeps for this many nanoseconds, regardless of signals; not at all if `ns` is negative. `slept`
 /// can be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleep_for(
@@ -283,10 +288,10 @@ pub unsafe extern "C" fn eigentime_sleep_for(
     })())
 }
 
-/// Sleeps until an instant or until a signal handler has run: EIGENTIME_INTERRUPTED, and
-/// `remaining_ns` is what was left. (A handler that runs in the last moments, when the sleep is
-/// spinning, does not end it.) `slept` and `remaining_ns` can be null; `slept` is left alone when
-/// it is interrupted, and `remaining_ns` is 0 when it is not.
+/// Sleeps until an instant, or until a signal handler has run. In the second case it returns
+/// EIGENTIME_INTERRUPTED, stores the remaining time in `remaining_ns` and leaves `slept` unchanged;
+/// otherwise `remaining_ns` is 0. (A handler that runs in the last moments, while the sleep spins,
+/// does not end it.) `slept` and `remaining_ns` can be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleep_until_interruptible(
     sleeper: *mut eigentime_sleeper,
@@ -319,7 +324,7 @@ unsafe fn report(ended: Slept, to: *mut eigentime_slept) -> Result<(), Failure> 
     unsafe { give(&ended.into(), to) }
 }
 
-/// How many wishes were not granted.
+/// How many requests were not granted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleeper_degradations(
     sleeper: *const eigentime_sleeper,
@@ -328,8 +333,8 @@ pub unsafe extern "C" fn eigentime_sleeper_degradations(
     unsafe { sleeper.as_ref() }.map_or(0, |sleeper| sleeper.0.degradation().len())
 }
 
-/// One of the wishes that were not granted, and why, in a sentence, as `snprintf` writes it. If
-/// there is none with this index, it is empty.
+/// One of the requests that were not granted, and why, as a sentence, written like `snprintf` does;
+/// empty if there is none with this index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleeper_degradation(
     sleeper: *const eigentime_sleeper,
@@ -344,7 +349,7 @@ pub unsafe extern "C" fn eigentime_sleeper_degradation(
     unsafe { text::fill_with(found, buffer, size) }
 }
 
-/// What a sleeper's sleeps came to so far.
+/// Gets the totals of a sleeper's sleeps so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_sleeper_get_statistics(
     sleeper: *const eigentime_sleeper,

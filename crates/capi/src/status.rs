@@ -8,27 +8,28 @@ use eigentime_clock::cancellation;
 
 use crate::text;
 
-/// How a call ended. A failure is negative, and is an error number of errno.h with its sign turned.
+/// The result of a call. Failures are negated error numbers of errno.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum eigentime_status {
-    /// It did what was asked.
+    /// The call succeeded.
     EIGENTIME_OK = 0,
     /// A signal handler ran: -EINTR.
     EIGENTIME_INTERRUPTED = -4,
-    /// An argument is not one that the call can take: -EINVAL.
+    /// An argument is invalid: -EINVAL.
     EIGENTIME_INVALID = -22,
-    /// A struct has members that only a later library knows, and they are not zero: -E2BIG.
+    /// A struct has nonzero members that only a later library knows: -E2BIG.
     EIGENTIME_TOO_NEW = -7,
-    /// The system refused what it takes, such as a thread or a descriptor: -EAGAIN.
+    /// The system refused something that is needed, such as a thread or a descriptor: -EAGAIN.
     EIGENTIME_REFUSED = -11,
     /// Another event has what only one can have: -EBUSY.
     EIGENTIME_TAKEN = -16,
-    /// The ticker has as many events as it was made for: -ENOSPC.
+    /// The ticker has as many events as its capacity allows: -ENOSPC.
     EIGENTIME_FULL = -28,
-    /// It did not happen in the time that was given: -ETIMEDOUT.
+    /// The timeout expired: -ETIMEDOUT.
     EIGENTIME_TIMED_OUT = -110,
-    /// The ticker was stopped, the event is over, or this is a fork of their process: -ECANCELED.
+    /// The ticker was stopped, the event has ended, or this process is a fork of theirs:
+    /// -ECANCELED.
     EIGENTIME_ENDED = -125,
 }
 
@@ -84,16 +85,16 @@ fn keep(message: &str) {
     LAST.with(|last| unsafe { text::fill(text, last.get().cast(), ROOM) });
 }
 
-/// What went wrong in this thread's last call that failed: the value, the reason and the way out.
-/// Empty before the first failure. The text is the library's: it is there until the thread ends,
-/// and another one after the thread's next failure.
+/// Describes this thread's last failed call: the value, the reason and the remedy. Empty before the
+/// first failure. The text belongs to the library; it remains valid until the thread ends, and the
+/// thread's next failure overwrites it.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_last_error() -> *const c_char {
     LAST.with(|last| last.get().cast_const().cast())
 }
 
-/// What a status means, in a few words; also of a number that is none. It lasts as long as the
-/// program.
+/// The meaning of a status, in a few words; numbers that are no status have a text, too. It is
+/// valid as long as the program runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_strerror(status: i32) -> *const c_char {
     const TEXTS: [(eigentime_status, &CStr); 9] = {

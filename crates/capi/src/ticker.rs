@@ -18,56 +18,57 @@ pub struct eigentime_ticker {
     pub(crate) adder: Adder,
 }
 
-/// How a ticker is to be. `EIGENTIME_TICKER_OPTIONS_INIT` asks for nothing.
+/// The options of a ticker. `EIGENTIME_TICKER_OPTIONS_INIT` requests no privileges.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_ticker_options {
     /// The size of this struct.
     pub size: usize,
-    /// The share of events that are to be on time, between 0 and 1; the default if negative.
+    /// The share of events that should be on time, between 0 and 1; the default if negative.
     pub quantile: f64,
     /// The share of one CPU that may be spun away, between 0 and 1; all of it if negative.
     pub cpu: f64,
-    /// The longest that it may spin for an event, in nanoseconds; the default if negative.
+    /// The longest time that it may spin for an event, in nanoseconds; the default if negative.
     pub max_guard_ns: i64,
-    /// How long before the deadlines of the shielded event nothing else is done, in nanoseconds;
-    /// the default, 10 µs, if negative.
+    /// How long before the deadlines of the shielded event the ticker does nothing else, in
+    /// nanoseconds; the default, 10 µs, if negative.
     pub shield_ns: i64,
-    /// How many events it can have, 4096 at most; the default, 1024, if not positive.
+    /// How many events it can have, at most 4096; the default, 1024, if not positive.
     pub capacity: i32,
-    /// To be a real-time thread (SCHED_FIFO) of this priority, from 1 to 99; not if 0.
+    /// If not 0: make the ticker's thread a real-time thread (SCHED_FIFO) with this priority, from
+    /// 1 to 99.
     pub realtime: i32,
-    /// To stay on this processor; not if negative.
+    /// If not negative: keep the thread on this processor.
     pub pin: i32,
-    /// To lock the thread's stack and its list of events into memory; not if 0.
+    /// If not 0: lock the thread's stack and its list of events into memory.
     pub lock_memory: i32,
-    /// To keep processors out of deep idle states near deadlines; not if 0.
+    /// If not 0: keep processors out of deep idle states near deadlines.
     pub hold_latency: i32,
-    /// Zero: without it later members would begin within this version's size.
+    /// Zero. Without this padding, a later member would begin within this version's size.
     pub reserved: i32,
 }
 
-/// What a ticker has done so far.
+/// A ticker's statistics so far.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct eigentime_ticker_statistics {
     /// The size of this struct: `EIGENTIME_TICKER_STATISTICS_INIT` sets it.
     pub size: usize,
-    /// The events it has, and those that have ended and were not removed.
+    /// The current events, including those that have ended but were not removed.
     pub events: u64,
     /// The deadlines that were delivered.
     pub fired: u64,
     /// The deadlines that were missed.
     pub missed: u64,
-    /// The time it has spun.
+    /// The time spent spinning.
     pub spun_ns: i64,
     /// The waits in the kernel.
     pub waits: u64,
-    /// The time in those.
+    /// The time spent in those waits.
     pub waited_ns: i64,
     /// How often it was kept from spinning.
     pub gaps: u64,
-    /// How long in all.
+    /// The total of those gaps.
     pub stolen_ns: i64,
     /// The longest of those gaps.
     pub longest_gap_ns: i64,
@@ -164,8 +165,8 @@ impl From<Statistics> for eigentime_ticker_statistics {
     }
 }
 
-/// Starts a ticker. Without options it asks for nothing. What was asked for and not granted is no
-/// failure: `eigentime_ticker_degradation` tells it.
+/// Starts a ticker. If `options` is null, it requests no privileges. A request that is not granted
+/// is not a failure: `eigentime_ticker_degradation` reports it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_start(
     options: *const eigentime_ticker_options,
@@ -187,23 +188,23 @@ pub unsafe extern "C" fn eigentime_ticker_start(
     })
 }
 
-/// Stops a ticker, waits until its thread has ended (unless it is a callback that stops it), and
-/// gives everything back. Its events end; they are still to be removed. Null is none.
+/// Stops a ticker, waits until its thread has ended (unless a callback stops it), and frees it. Its
+/// events end, but must still be removed. Null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_stop(ticker: *mut eigentime_ticker) {
     // SAFETY: the caller's ticker.
     unsafe { handle::end(ticker) };
 }
 
-/// How many wishes were not granted.
+/// How many requests were not granted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_degradations(ticker: *const eigentime_ticker) -> usize {
     // SAFETY: the caller's ticker.
     unsafe { ticker.as_ref() }.map_or(0, |ticker| ticker.ticker.degradation().len())
 }
 
-/// One of the wishes that were not granted, and why, in a sentence, as `snprintf` writes it. If
-/// there is none with this index, it is empty.
+/// One of the requests that were not granted, and why, as a sentence, written like `snprintf` does;
+/// empty if there is none with this index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_degradation(
     ticker: *const eigentime_ticker,
@@ -218,7 +219,7 @@ pub unsafe extern "C" fn eigentime_ticker_degradation(
     unsafe { text::fill_with(found, buffer, size) }
 }
 
-/// What a ticker has done so far.
+/// Gets a ticker's statistics so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_get_statistics(
     ticker: *const eigentime_ticker,
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn eigentime_ticker_get_statistics(
     })())
 }
 
-/// The same for people, with a line for each event, as `snprintf` writes it.
+/// The statistics as text for people, with a line for each event, written like `snprintf` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_ticker_text(
     ticker: *const eigentime_ticker,

@@ -12,7 +12,7 @@ use crate::text;
 pub enum eigentime_source {
     /// The processor's counter, by which the kernel itself keeps time.
     EIGENTIME_SOURCE_COUNTER = 1,
-    /// The kernel's clock: the counter is not to be trusted, or this is a timeline of Eigentime's.
+    /// The kernel's clock: the counter cannot be trusted, or this is an Eigentime timeline.
     EIGENTIME_SOURCE_KERNEL = 2,
 }
 
@@ -25,8 +25,8 @@ pub extern "C" fn eigentime_trust() -> eigentime_source {
     }
 }
 
-/// What the clock reads now and why, in a sentence, as `snprintf` writes it: at most `size` bytes
-/// with the zero at the end, and the length that it has whole is returned.
+/// What the clock reads now, and why, as a sentence, written like `snprintf` does: at most `size`
+/// bytes including the terminating null byte; returns the length of the whole text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_trust_text(buffer: *mut c_char, size: usize) -> usize {
     // SAFETY: the caller's buffer.

@@ -8,14 +8,14 @@ use eigentime_clock::Upkeep;
 use crate::handle;
 use crate::status::{Failure, eigentime_status, eigentime_status::EIGENTIME_REFUSED, whole};
 
-/// A thread that keeps the clock in order, so that no reader has to.
+/// A thread that does the clock's upkeep, so that no reader has to.
 pub struct eigentime_upkeep_thread(
     #[expect(dead_code, reason = "it is there to be dropped")] Upkeep,
 );
 
-/// Starts a thread that compares the clock with the kernel's every `interval_ns` nanoseconds, from a
-/// million on. Without it, a reading that comes when that is due, ten times a second at most, takes
-/// a microsecond longer. `eigentime_recent` is as fresh as this interval.
+/// Starts a thread that compares the clock with the kernel's every `interval_ns` nanoseconds, at
+/// least a million. Without it, a reading that finds this due, at most ten times a second, takes a
+/// microsecond longer. The thread also updates `eigentime_recent` at this interval.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_upkeep_start(
     interval_ns: i64,
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn eigentime_upkeep_start(
     })
 }
 
-/// Ends it. Null is none.
+/// Stops the thread. Null is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn eigentime_upkeep_stop(thread: *mut eigentime_upkeep_thread) {
     // SAFETY: the caller's thread.

@@ -2,11 +2,11 @@
 
 use std::ffi::{CStr, c_char};
 
-/// The version of the header: incompatible changes.
+/// The major version of the header: incompatible changes.
 pub const EIGENTIME_VERSION_MAJOR: u32 = 0;
-/// The version of the header: additions (before 1.0, incompatible changes, too).
+/// The minor version of the header: additions, and before 1.0 also incompatible changes.
 pub const EIGENTIME_VERSION_MINOR: u32 = 1;
-/// The version of the header: corrections.
+/// The patch version of the header: corrections.
 pub const EIGENTIME_VERSION_PATCH: u32 = 0;
 
 const VERSION: &CStr =
@@ -15,7 +15,7 @@ const VERSION: &CStr =
         Err(_) => panic!("a version without a zero in it"),
     };
 
-/// The version of the library, like "0.1.0". It lasts as long as the program.
+/// The version of the library, such as "0.1.0". It is valid as long as the program runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn eigentime_version() -> *const c_char {
     VERSION.as_ptr()

@@ -23,7 +23,7 @@ pub use checkpoint::{CheckpointOptions, CriuOptions, RestoreOptions, SnapshotOpt
 pub use container::{ContainerOptions, ImagesAction, ImagesOptions, NetworkName};
 pub use ctl::{Action, CreateOptions, CtlOptions, SkipOptions, WaitOptions};
 
-/// Gives programs clocks of their own: another date, another start, another rate.
+/// Gives programs their own clocks: another date, another start, another rate.
 #[derive(Debug, Parser)]
 #[command(name = "eigentime", version, max_term_width = 100)]
 pub struct Arguments {
@@ -148,7 +148,7 @@ pub struct RunOptions {
     #[arg(required_unless_present = "image", trailing_var_arg = true)]
     pub command: Vec<OsString>,
 
-    /// The container, if there is to be one. Last, as its heading is for all that follows.
+    /// The container, if any. It is last because its heading applies to everything after it.
     #[command(flatten)]
     pub container: ContainerOptions,
 }
@@ -180,7 +180,7 @@ pub struct ConformanceOptions {
     #[arg(value_name = "TEXT")]
     pub only: Option<String>,
 
-    /// Be the program that tries (for the command's own use)
+    /// Run as the program that makes the tests (for the command's own use)
     #[arg(long, hide = true, num_args = 1.., value_name = "NAME", allow_hyphen_values = true)]
     pub probe: Vec<OsString>,
 }
@@ -217,7 +217,7 @@ pub struct DetachOptions {
     pub json: bool,
 }
 
-/// The clocks of a timeline. What contradicts what is for [`ClockRequest::check`].
+/// The clocks of a timeline. [`ClockRequest::check`] rejects contradictions.
 #[derive(Debug, Args)]
 pub struct ClockOptions {
     /// Move CLOCK_MONOTONIC by this much
@@ -236,12 +236,12 @@ pub struct ClockOptions {
     #[arg(long, value_name = "OFF", value_parser = parse_offset, allow_hyphen_values = true)]
     pub offset: Option<Nanos>,
 
-    /// Show VIRTUAL when the host's wall clock shows HOST, and go on from there at the rate. The
+    /// Show VIRTUAL when the host's wall clock shows HOST, and continue from there at the rate. The
     /// result is the same on every host whose clock is right
     #[arg(long, value_name = "HOST=VIRTUAL", value_parser = parse_anchor)]
     pub anchor: Option<(HostInstant, VirtualInstant)>,
 
-    /// Let this many seconds pass in one second of the host
+    /// Let this many seconds pass per second of host time
     #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
     pub rate: Option<Rate>,
 
@@ -250,7 +250,8 @@ pub struct ClockOptions {
     pub freeze: Option<Freeze>,
 
     /// Leap to the next deadline whenever all programs wait for time or for each other. While a
-    /// program runs, or waits for a disk or for something outside, the clocks run as usual
+    /// program runs, or waits for a disk or for something outside the timeline, the clocks run as
+    /// usual
     #[arg(long)]
     pub skip_idle: bool,
 
@@ -283,7 +284,7 @@ pub struct ClockOptions {
     #[arg(long, value_name = "end|freeze", value_parser = str::parse::<AtLimit>)]
     pub at_limit: Option<AtLimit>,
 
-    /// Join the timeline of this name, or make it. Its programs share their clocks, which
+    /// Join the timeline with this name, or create it. Its programs share their clocks, which
     /// `eigentime ctl` changes. It exists until `eigentime ctl rm` removes it
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<Name>,
@@ -293,7 +294,7 @@ pub struct ClockOptions {
     pub joinable: bool,
 
     /// Who may set the wall clock from inside (date -s): nobody, programs with CAP_SYS_TIME
-    /// (privileged), or anyone [default: privileged; nobody, where the timeline is shared]
+    /// (privileged), or anyone [default: privileged, or nobody if the timeline is shared]
     #[arg(long, value_name = "WHO")]
     pub settable_by: Option<SettableBy>,
 
@@ -307,14 +308,14 @@ pub struct ClockOptions {
     #[arg(long, value_name = "continue|catch-up", value_parser = str::parse::<Policy>)]
     pub policy: Option<Policy>,
 
-    /// Do not rewrite system calls in the program's code, not even frequent ones: each wait with a
-    /// timeout then stops for the supervisor
+    /// Do not rewrite system calls in the program's code, not even frequent ones: the supervisor
+    /// then stops each wait with a timeout
     #[arg(long)]
     pub no_rewrite: bool,
 }
 
 impl RunOptions {
-    /// When the program is to be traced.
+    /// When to trace the program.
     pub fn tracing(&self) -> Tracing {
         match self {
             Self { debuggable: true, .. } => Tracing::Brief,
@@ -325,7 +326,7 @@ impl RunOptions {
 }
 
 impl ClockOptions {
-    /// What is asked for, checked; a saved timeline is read.
+    /// The request, checked; this reads the saved timeline, if there is one.
     ///
     /// # Errors
     ///
@@ -334,7 +335,7 @@ impl ClockOptions {
         self.request_for(self.timeline.as_ref())
     }
 
-    /// The same, for the timeline of this name.
+    /// The same, for the timeline with this name.
     ///
     /// # Errors
     ///
@@ -386,7 +387,8 @@ fn freeze(text: &str) -> Result<Freeze, String> {
     })
 }
 
-/// Ends with an empty line: a document that is cut short cannot be waited for where the input stays open.
+/// Ends at an empty line: where the input stays open, the rest of a truncated document would never
+/// come.
 struct UntilEmptyLine<R> {
     input: R,
     last: u8,
@@ -403,7 +405,7 @@ impl<R: io::Read> io::Read for UntilEmptyLine<R> {
     }
 }
 
-/// A document in JSON, and nothing that follows it.
+/// The first JSON document, without anything that follows it.
 fn document(input: impl io::Read) -> Result<String, Unreadable> {
     let input = UntilEmptyLine { input, last: 0, is_over: false };
     let mut documents = serde_json::Deserializer::from_reader(input).into_iter();

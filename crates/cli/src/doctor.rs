@@ -15,7 +15,7 @@ use eigentime_doctor::{Check, Machine, Options, Report, Topic, Verdict, checks, 
 use crate::values::parse_span;
 use crate::{FAILED, place};
 
-/// The exit status if something is as bad as `--fail-on` says.
+/// The exit status if a verdict is as bad as `--fail-on` or worse.
 const BAD: i32 = 1;
 
 /// The end of the help text.
@@ -48,7 +48,7 @@ pub struct DoctorOptions {
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
 
-    /// Print metrics for Prometheus, as node_exporter's textfile collector takes them
+    /// Print metrics for Prometheus, in the format of node_exporter's textfile collector
     #[arg(long)]
     prometheus: bool,
 
@@ -56,7 +56,7 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// End with status 1 if something is as bad as this, or worse
+    /// Exit with status 1 if a verdict is as bad as this, or worse
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
 
@@ -64,31 +64,31 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "ID|TOPIC", value_parser = wanted(), hide_possible_values = true)]
     only: Vec<String>,
 
-    /// Print every check with all that was found
+    /// Print every check with all details
     #[arg(long, conflicts_with_all = ["json", "prometheus"])]
     details: bool,
 
-    /// Make this check, and print its details, what it means and where that is documented
+    /// Run this check, and print its details, what it means and where that is documented
     #[arg(
         long, value_name = "ID", value_parser = ids(), hide_possible_values = true,
         conflicts_with_all = ["json", "prometheus", "only", "details"]
     )]
     explain: Option<String>,
 
-    /// Take shorter samples: finish in about a second
+    /// Take shorter samples, to finish in about a second
     #[arg(long)]
     quick: bool,
 
-    /// How long processors are compared: 2s, unless --quick
+    /// How long processors are compared [default: 2s, less with --quick]
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     warp_time: Option<Duration>,
 
-    /// List the checks and their topics without making any
+    /// List the checks and their topics without running any
     #[arg(long, conflicts_with_all = ["json", "prometheus", "fail_on", "only", "details", "explain"])]
     list: bool,
 }
 
-/// How bad is bad.
+/// The verdicts that can be a failure.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FailOn {
     /// Time costs more or is less precise than it could be, or worse

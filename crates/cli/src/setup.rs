@@ -58,16 +58,16 @@ pub struct SetupOptions {
     #[arg(long)]
     json: bool,
 
-    /// The engine's configuration file, if it is not in the usual place
+    /// The engine's configuration file [default: its usual place]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// The eigentime-oci that the entry names, if not the one beside this program, or else on PATH
+    /// The eigentime-oci that the entry names [default: the one beside this program, or on PATH]
     #[arg(long, value_name = "PATH")]
     runtime: Option<PathBuf>,
 }
 
-/// The engines that there is an entry for.
+/// The supported engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EngineName {
     Podman,

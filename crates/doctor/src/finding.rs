@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Unknown;
 
-/// How it stands with something, from good to bad.
+/// A verdict, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -21,22 +21,22 @@ pub enum Verdict {
     Problem,
 }
 
-/// Where a finding belongs on the page.
+/// The topic of a finding, by which the page is ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
-    /// What reading clocks costs, and why.
+    /// The cost of reading clocks, and its reasons.
     Clocks,
     /// Clocks that go backwards.
     Order,
-    /// Who steers the clocks.
+    /// Programs that adjust the clocks.
     Discipline,
     /// Timers and wake-ups.
     Timers,
     /// Hypervisor, container, namespaces, control groups.
     Surroundings,
-    /// What timelines and containers need.
+    /// The requirements of timelines and containers.
     Containers,
 }
 
@@ -88,7 +88,7 @@ pub enum Value {
     Count(u64),
     /// A number in the unit that the fact's name ends with.
     Number(f64),
-    /// Whether.
+    /// Yes or no.
     Flag(bool),
     /// A word or a sentence.
     Text(String),
@@ -96,27 +96,27 @@ pub enum Value {
     Unknown(String),
 }
 
-/// Something that was found out, for programs.
+/// A fact, for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Fact {
-    /// What: stable, in snake case, with the unit at its end (`_ns`, `_ppm`, `_ratio`, `_seconds`).
+    /// Its name: stable, in snake case, ending with the unit (`_ns`, `_ppm`, `_ratio`, `_seconds`).
     pub name: String,
-    /// Of what, where there are several: `clock` → `CLOCK_MONOTONIC`.
+    /// The object it is about, where there are several: `clock` → `CLOCK_MONOTONIC`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What it is.
+    /// Its value.
     #[serde(flatten)]
     pub value: Value,
 }
 
-/// What can be done, and what it may cost.
+/// A remedy, and its risk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Advice {
     /// What to do.
     pub what: String,
-    /// What may go wrong by it; empty where nothing can.
+    /// What may go wrong; empty if nothing can.
     #[serde(default)]
     pub risk: String,
 }
@@ -125,34 +125,34 @@ pub struct Advice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Link {
-    /// What is there.
+    /// Its title.
     pub title: String,
     /// Its address.
     pub url: String,
 }
 
-/// What a check found.
+/// The finding of a check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The check's ID, for `--only` and `--explain`.
     pub key: String,
-    /// The check's.
+    /// The check's topic.
     pub topic: Topic,
-    /// How it stands.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was found, in a sentence.
+    /// The finding, in a sentence.
     pub found: String,
-    /// More of it, a line each: the chain of causes, a row for each clock.
+    /// The details, one line each: the chain of causes, a row for each clock.
     #[serde(default)]
     pub lines: Vec<String>,
-    /// What can be done.
+    /// The remedies.
     #[serde(default)]
     pub advice: Vec<Advice>,
     /// The sources of the advice.
     #[serde(default)]
     pub links: Vec<Link>,
-    /// What was found, for programs.
+    /// The facts, for programs.
     #[serde(default)]
     pub facts: Vec<Fact>,
 }
@@ -266,17 +266,17 @@ impl<T: Into<Value>> From<Result<T, Unknown>> for Value {
     }
 }
 
-/// What all checks found.
+/// The findings of all checks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Report {
-    /// The version of this form.
+    /// The version of this format.
     pub schema: u32,
-    /// Which Eigentime looked.
+    /// The version of Eigentime.
     pub version: String,
     /// The worst of all verdicts.
     pub verdict: Verdict,
-    /// What each check found, in the order of the page.
+    /// The finding of each check, in the order of the page.
     pub findings: Vec<Finding>,
 }
 

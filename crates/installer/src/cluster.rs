@@ -33,7 +33,7 @@ pub struct Here {
     /// The installer's own pod
     #[arg(long, env = "POD_NAME")]
     pub pod: String,
-    /// The number of that pod
+    /// The UID of that pod
     #[arg(long, env = "POD_UID")]
     pub uid: String,
     /// Its namespace

@@ -37,7 +37,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use cluster::Here;
 use node::Place;
 
-/// Puts Eigentime's OCI runtime on the nodes of a Kubernetes cluster, and takes it away.
+/// Installs Eigentime's OCI runtime on the nodes of a Kubernetes cluster, or uninstalls it.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -75,11 +75,11 @@ enum Action {
         /// Its namespace
         #[arg(long, env = "POD_NAMESPACE")]
         namespace: String,
-        /// How many seconds that may take
+        /// The timeout, in seconds
         #[arg(long, default_value_t = 240)]
         patience: u64,
     },
-    /// Fail unless the clock shows the date of the pod that verifies
+    /// Fail unless the clock shows the date given to the verifying pod
     Verify,
     /// Do nothing until the end
     Wait,

@@ -31,16 +31,16 @@ const REGISTRY: &str = "/run/eigentime";
 /// The prefix of timelines created by the node's agent.
 const OF_AGENT: &str = "k8s-";
 
-/// Where the node is, and what is done to it.
+/// Where the node is mounted, and how the installation changes it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Place {
     /// Where the node's root directory is mounted
     #[arg(long, default_value = "/host")]
     host: PathBuf,
-    /// The folder on the node for what is installed
+    /// The folder on the node to install into
     #[arg(long, env = "FOLDER", default_value = "/opt/eigentime", value_parser = folder::parse)]
     folder: PathBuf,
-    /// How the container engine is restarted
+    /// How to restart the container engine
     #[arg(long, env = "RESTART", value_enum, default_value_t = How::Auto)]
     restart: How,
 }

@@ -6,32 +6,32 @@ use clap::{Parser, Subcommand};
 use eigentime_operator::{agent, api, connect, controller, serve, webhook};
 use tracing_subscriber::EnvFilter;
 
-/// Timelines as objects of Kubernetes
+/// Timelines as Kubernetes objects
 #[derive(Parser)]
 #[command(name = "eigentime-operator", version)]
 struct Arguments {
     #[command(subcommand)]
     part: Part,
-    /// Where metrics and the state of health are served
+    /// The address to serve metrics and health checks on
     #[arg(long, global = true, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
 }
 
 #[derive(Subcommand)]
 enum Part {
-    /// Print the definitions of the objects
+    /// Print the custom resource definitions
     Crds,
-    /// Make a map of each change of a timeline, and select what a TimeChaos shifts
+    /// Make a map of each change of a timeline, and select the containers that a TimeChaos shifts
     Controller(controller::Options),
-    /// Keep the timelines of a node
+    /// Maintain the timelines of a node
     Agent(agent::Options),
-    /// Become a program where those of the node are
+    /// Execute a program in the namespaces of the node
     #[command(name = agent::host::SUBCOMMAND, hide = true)]
     OnNode {
         #[arg(last = true, required = true)]
         command: Vec<String>,
     },
-    /// Let pods join their timeline, and refuse what makes no sense
+    /// Let pods join their timeline, and reject invalid objects
     Webhook(webhook::Options),
 }
 

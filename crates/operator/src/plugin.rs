@@ -18,7 +18,7 @@ use crate::clock;
 /// The field manager of the spec.
 const MANAGER: &str = "kubectl-eigentime";
 
-/// Look at timelines of Kubernetes and change them
+/// Show Kubernetes timelines and change them
 #[derive(Debug, Parser)]
 #[command(name = "kubectl eigentime", version)]
 pub struct Arguments {
@@ -30,7 +30,7 @@ pub struct Arguments {
     /// The context of the kubeconfig
     #[arg(long, global = true)]
     context: Option<String>,
-    /// How many seconds to wait until a change has taken hold everywhere; 0 does not wait
+    /// How many seconds to wait until a change is in effect everywhere; 0 does not wait
     #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS")]
     timeout: u64,
 }
@@ -39,23 +39,23 @@ pub struct Arguments {
 enum Action {
     /// List timelines
     List {
-        /// Of all namespaces
+        /// List those of all namespaces
         #[arg(long, short = 'A')]
         all_namespaces: bool,
     },
-    /// Print how a timeline stands, and its nodes
+    /// Print the state of a timeline and of its nodes
     Show { name: String },
     /// Change the rate or the wall clock
     #[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
     Set {
         name: String,
-        /// Virtual seconds in a second of the nodes
+        /// Let this many seconds pass per second on the nodes
         #[arg(long, group = "what", value_parser = checked::<Rate>)]
         rate: Option<String>,
-        /// What the wall clock is to show
+        /// Set the wall clock to this date
         #[arg(long, group = "what", value_parser = checked::<VirtualInstant>, conflicts_with = "offset")]
         date: Option<String>,
-        /// How far the wall clock is to be from the nodes'
+        /// Set the wall clock this far from the nodes'
         #[arg(long, group = "what", value_parser = checked::<Nanos>, allow_hyphen_values = true)]
         offset: Option<String>,
     },
@@ -70,11 +70,11 @@ enum Action {
     /// Let the clocks run again
     Thaw {
         name: String,
-        /// At this rate
+        /// Run at this rate
         #[arg(long, value_parser = checked::<Rate>)]
         rate: Option<String>,
     },
-    /// Print a manifest by which the timeline continues from where it stands now
+    /// Print a manifest that continues the timeline from its current time
     Save { name: String },
 }
 

@@ -12,10 +12,10 @@ use crate::emulator::cross::Traffic;
 use crate::emulator::host::End;
 use crate::emulator::way::{self, Limit};
 
-/// A path between two interfaces: capacity, queue, delay, loss, cross traffic, and the truth of it
+/// Emulates a path between two interfaces: capacity, queue, delay, loss and cross traffic
 ///
-/// Every frame that comes in at one end goes out at the other. It needs root, or CAP_NET_RAW,
-/// CAP_NET_ADMIN, and for other namespaces CAP_SYS_ADMIN. See docs/bandwidth/path.md.
+/// Every frame that arrives at one end leaves at the other. This needs root, or CAP_NET_RAW and
+/// CAP_NET_ADMIN, and CAP_SYS_ADMIN for other namespaces. See docs/bandwidth/path.md.
 #[derive(Debug, Parser)]
 #[command(name = "eigentime-path", version, max_term_width = 100)]
 pub struct Arguments {
@@ -32,10 +32,10 @@ pub struct Arguments {
     /// The length of the queue: bytes (150000, 64k, 2M) or a time at the capacity (20ms)
     #[arg(long, value_name = "BYTES|TIME", default_value = "100ms", value_parser = limit)]
     queue: Limit,
-    /// How long it takes each way, besides the queue
+    /// The delay each way, in addition to the queue's
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = span)]
     delay: Duration,
-    /// What share of packets it loses each way
+    /// The share of packets lost each way
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent)]
     loss: f64,
     /// The share of packets delayed further, so that others overtake them
@@ -44,10 +44,10 @@ pub struct Arguments {
     /// The additional delay of those packets
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = span)]
     reorder_by: Duration,
-    /// The longest IP packet that it carries [default: what both interfaces take]
+    /// The longest IP packet that it carries [default: the longest that both interfaces allow]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
     mtu: Option<u32>,
-    /// Another capacity from then on, such as '2s 100M'; may be repeated
+    /// The capacity from this time on, such as '2s 100M'; may be repeated
     #[arg(long, value_name = "AT CAPACITY", value_parser = change)]
     change: Vec<(Duration, BitRate)>,
     /// Cross traffic from A to B: cbr:RATE, poisson:RATE or pareto:RATE[:SHAPE]
@@ -65,19 +65,19 @@ pub struct Arguments {
     /// The seed for loss, reordering and cross traffic
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
-    /// How long it is up; a signal ends it before
+    /// How long it runs; a signal ends it earlier
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_span)]
     duration: Duration,
-    /// Write what it really carried, as JSON lines
+    /// Write what it actually carried, as JSON lines
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
-    /// The time that each of those lines covers
+    /// The time that each line of --truth covers
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = truth_span)]
     truth_every: Duration,
-    /// The processor to stay on
+    /// The processor to run on
     #[arg(long, value_name = "NUMBER")]
     cpu: Option<usize>,
-    /// The real-time priority to take where that is allowed
+    /// The real-time priority, where one is allowed
     #[arg(
         long,
         value_name = "PRIORITY",
@@ -99,10 +99,10 @@ pub struct Arguments {
     reverse: Reverse,
 }
 
-/// What is otherwise on the way from B to A. What is not told is as from A to B, but the capacity
+/// The properties of the way from B to A. By default they are those from A to B, but the capacity
 /// does not change, and there is no cross traffic.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "From B to A, where it is not the same")]
+#[command(next_help_heading = "From B to A, if different")]
 struct Reverse {
     /// The capacity
     #[arg(long, value_name = "RATE")]
@@ -110,16 +110,16 @@ struct Reverse {
     /// The length of the queue
     #[arg(long, value_name = "BYTES|TIME", value_parser = limit)]
     reverse_queue: Option<Limit>,
-    /// How long it takes
+    /// The delay
     #[arg(long, visible_alias = "reverse-delay", value_name = "TIME", value_parser = span)]
     delay_back: Option<Duration>,
-    /// What share of packets it loses
+    /// The share of packets lost
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     reverse_loss: Option<f64>,
     /// The share of packets delayed further
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     reverse_reorder: Option<f64>,
-    /// Another capacity from then on; may be repeated
+    /// The capacity from this time on; may be repeated
     #[arg(long, value_name = "AT CAPACITY", value_parser = change)]
     reverse_change: Vec<(Duration, BitRate)>,
     /// Cross traffic

@@ -8,10 +8,10 @@ use eigentime_probe::Record;
 
 use crate::output::Output;
 
-/// What it can be told.
+/// Options of `eigentime-probe facts`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Look for half a second instead of some
+    /// Observe for half a second instead of some seconds
     #[arg(long)]
     pub quick: bool,
 }

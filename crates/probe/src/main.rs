@@ -38,7 +38,7 @@ use clap::{Parser, Subcommand};
 use output::Output;
 use setting::Setting;
 
-/// Measures clocks, sleeps and timer events; prints a JSON record a line
+/// Measures clocks, sleeps and timer events, and prints JSON records, one per line
 #[derive(Debug, Parser)]
 #[command(name = "eigentime-probe", version, max_term_width = 100)]
 struct Arguments {
@@ -48,9 +48,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// What calls of clocks and timers cost: many equal ones, timed together
+    /// The cost of clock and timer calls: many equal ones, timed together
     Calls(Measured<calls::Options>),
-    /// What single readings of clocks cost, as a distribution
+    /// The cost of single clock readings, as a distribution
     Read(Measured<reads::Options>),
     /// How late sleeps end
     Sleep(Measured<sleeps::Options>),
@@ -58,15 +58,15 @@ enum What {
     Events(Measured<events::Options>),
     /// Whether clocks go backwards, within a thread and between processors
     Warp(warps::Options),
-    /// What bends time here: the findings of `eigentime doctor`
+    /// What distorts time here: the findings of `eigentime doctor`
     Facts(facts::Options),
-    /// Keep the machine busy, and say how much
+    /// Keep the machine busy, and report how much
     Load(loads::Options),
-    /// Make the measurements that standard input asks for, until it ends
+    /// Make the measurements that standard input requests, until it ends
     Serve,
 }
 
-/// A measurement, and what it is made with.
+/// A measurement and its setting.
 #[derive(Debug, clap::Args)]
 struct Measured<Options: clap::Args> {
     #[command(flatten)]

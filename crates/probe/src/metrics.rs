@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
-    /// The command of the probe that measures it, by which the table of results is called:
+    /// The command of the probe that measures it, which is also the name of the table of results:
     /// `calls`, `read`, `sleep`, `events`, `warp`.
     pub kind: Cow<'static, str>,
-    /// What rows and options call it.
+    /// Its name in rows and options.
     pub name: Cow<'static, str>,
-    /// The column that has its values.
+    /// The column with its values.
     pub column: Cow<'static, str>,
     /// Their unit.
     pub unit: Cow<'static, str>,
-    /// What a value is.
+    /// The meaning of a value.
     pub meaning: Cow<'static, str>,
-    /// Which of two values is the better one.
+    /// Which of two values is better.
     pub better: Better,
-    /// How much of each value was asked for, in its unit: the rest is latency.
+    /// The requested part of each value, in its unit: the rest is latency.
     pub asked: Option<u64>,
 }
 
-/// Which of two values is the better one.
+/// Which of two values is better.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// The lower one.
     Lower,
-    /// The one that is closer to the interval that was asked for.
+    /// The one closer to the requested interval.
     CloserToInterval,
 }
 

@@ -18,16 +18,16 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::output::Output;
 use crate::ticks;
 
-/// What a measurement is made with.
+/// The setting of a measurement.
 #[derive(Debug, clap::Args)]
 pub struct Setting {
-    /// The processor to stay on; without it, the last one that the probe may run on
+    /// The processor to run on [default: the last one that the probe may run on]
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
     /// The scheduling policy: other, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, default_value = "other", value_name = "POLICY")]
     pub policy: Policy,
-    /// The timer slack; without it, what the probe was started with
+    /// The timer slack [default: the one that the probe was started with]
     #[arg(long, value_name = "NS", value_parser = clap::value_parser!(u32).range(1..))]
     pub slack: Option<u32>,
 }

@@ -12,13 +12,13 @@ use eigentime_probe::record::{Skipped, Warp};
 
 use crate::output::Output;
 
-/// What it can be told.
+/// Options of `eigentime-probe warp`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// How long all of it takes; all processors are busy for that time
+    /// The total duration; all processors are busy meanwhile
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
     pub seconds: Duration,
-    /// A clock: tsc, CLOCK_MONOTONIC, …; several times for several, without it all of them
+    /// A clock: tsc, CLOCK_MONOTONIC, …; may be repeated [default: all of them]
     #[arg(long = "clock", value_name = "C", value_parser = clock)]
     pub clocks: Vec<Compared>,
 }

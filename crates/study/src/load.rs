@@ -17,7 +17,7 @@ const BEGINNING: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
-    /// Nothing: it is only looked at what else runs.
+    /// None: only what else runs is observed.
     Idle,
     /// Square roots in a hundred threads.
     Cpu,

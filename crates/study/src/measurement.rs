@@ -37,51 +37,51 @@ pub const ORDINARY: &str = "other";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Measurement {
-    /// What calls cost.
+    /// The cost of calls.
     Calls {
         /// A metric of kind `calls`.
         metric: String,
-        /// How many records.
+        /// The number of records.
         records: u32,
-        /// How many calls in each.
+        /// The number of calls in each record.
         calls: u64,
     },
-    /// What single readings cost.
+    /// The cost of single readings.
     Read {
         /// A metric of kind `read`.
         source: String,
         /// One of [`CACHES`].
         cache: String,
-        /// How many.
+        /// The number of measured values.
         count: u32,
     },
     /// How late sleeps end.
     Sleep {
         /// A metric of kind `sleep`.
         method: String,
-        /// How long each is to be, in nanoseconds.
+        /// The length of each sleep, in nanoseconds.
         interval_ns: u64,
         /// The scheduling policy: `other`, `fifo:50`.
         policy: String,
-        /// The timer slack, in nanoseconds; none: what the probe is started with.
+        /// The timer slack, in nanoseconds; null: the one that the probe is started with.
         slack_ns: Option<u32>,
-        /// How many.
+        /// The number of measured values.
         count: u32,
     },
-    /// How even events are.
+    /// The regularity of events.
     Events {
         /// A metric of kind `events`.
         source: String,
-        /// From one to the next, in nanoseconds.
+        /// The time from one event to the next, in nanoseconds.
         interval_ns: u64,
-        /// How many.
+        /// The number of measured values.
         count: u32,
     },
     /// Whether clocks go backwards.
     Warp {
-        /// How long is looked.
+        /// The duration of the comparison.
         seconds: f64,
-        /// Which clocks, by [`CLOCKS`]; none: all of them.
+        /// The clocks, from [`CLOCKS`]; empty: all of them.
         clocks: Vec<String>,
     },
 }

@@ -12,31 +12,31 @@ use crate::levels::Asked;
 use crate::load::Load;
 use crate::measurement::Measurement;
 
-/// What is measured.
+/// The plan of a run.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The preset that it began with.
+    /// The preset that it is based on.
     pub preset: String,
-    /// The levels; the first is what the others are compared with.
+    /// The levels; the others are compared with the first.
     pub levels: Vec<Place>,
-    /// Into how many blocks everything is divided.
+    /// The number of blocks into which everything is divided.
     pub blocks: u32,
-    /// What the order is drawn from.
+    /// The seed of the random order.
     pub seed: u64,
-    /// The processor that measurements stay on; none: the last one that the probe may have.
+    /// The processor to measure on; null: the last one that the probe may run on.
     pub cpu: Option<u32>,
-    /// What is measured under each load, in the table's order.
+    /// The measurements under each load, in the table's order.
     pub loads: Vec<UnderLoad>,
 }
 
-/// Where is measured.
+/// A level to measure at.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The level's name.
     pub name: String,
-    /// The words that lead there, where it is a command's.
+    /// The words of its command, if it is a command.
     pub command: Option<Vec<String>>,
 }
 
@@ -50,13 +50,13 @@ impl From<&Asked> for Place {
     }
 }
 
-/// What is measured under a load.
+/// The measurements under a load.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnderLoad {
     /// The load.
     pub load: Load,
-    /// The whole of each measurement: blocks share it.
+    /// The measurements as a whole: the blocks share them.
     pub measurements: Vec<Measurement>,
 }
 

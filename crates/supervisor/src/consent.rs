@@ -13,7 +13,7 @@ pub struct Consent {
     pub settable_by: Option<SettableBy>,
 }
 
-/// Programs that may set the wall clock of the timeline that they live by.
+/// Programs that may set the wall clock of their timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -4,23 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::lifelong::Lifelong;
 
-/// A container, as its engine calls it.
+/// A container, as its engine identifies it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Container {
-    /// Its number, by which the OCI runtime knows it.
+    /// Its ID, by which the OCI runtime knows it.
     pub id: String,
-    /// Where the runtime keeps its containers, if that is not the usual place: elsewhere,
-    /// another one can have the same number.
+    /// Where the runtime keeps its containers, if not in the usual place: elsewhere, another
+    /// container can have the same ID.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub root: String,
     /// Its name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Is its runtime in its time namespace, since it could not enter that by itself?
+    /// Whether its runtime is in its time namespace, because it could not enter that itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_time: bool,
-    /// Why it is traced for its whole life, if its maker wants that.
+    /// Why it is traced for its whole life, if its creator requests that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifelong: Option<Lifelong>,
 }

@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// The version of a document whose wall clock is frozen while the others run.
 const VERSION_WITH_STANDING_WALL: u32 = 2;
 
-/// Where the clocks of a timeline stood at one moment.
+/// The clocks of a timeline at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Saved {
@@ -31,9 +31,9 @@ pub struct Saved {
     /// Virtual seconds per host second while it runs.
     #[cfg_attr(any(test, feature = "schema"), schemars(with = "[u64; 2]"))]
     rate: Rate,
-    /// Did it stand still?
+    /// Whether it was frozen.
     frozen: bool,
-    /// Did the wall clock stand still while the others went on?
+    /// Whether only the wall clock was frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     wall_frozen: bool,
     /// The timeline's clocks.

@@ -1,4 +1,4 @@
-"""A cluster, through kubectl and helm, and through the two commands that a test is given."""
+"""A cluster, controlled by kubectl and helm, and by the two commands that a test is given."""
 
 import json
 import os

@@ -291,7 +291,7 @@ class Operator(Timelines):
         self.assertGreaterEqual(int(query(now)), before + 30 * 24 * HOUR_S)
 
     def attached(self, of):
-        """A pod on each node that ran before its timeline existed."""
+        """A pod on each node that was running before its timeline existed."""
         script = "while :; do date +%s >/now.new; mv /now.new /now; usleep 100000; done"
         spec = {"containers": [container("a", SHELL, script)]}
         names = [f"{of}-{number}" for number in range(len(self.nodes))]

@@ -26,13 +26,13 @@ from installation import Installation
 
 SAMPLER = "localhost/eigentime-test-sampler:1"
 
-# By how much nodes may differ.
+# How much nodes may differ.
 MOST_NS = 1_000_000
 # How long a sampler sleeps between two readings, where that need not be precise.
 PAUSE = "1ms"
 # Makes a sampler print what its clock shows.
 SHOW = "/program", "show"
-# The reasons of a change that is in force.
+# The reasons for a change that is in effect.
 IN_FORCE = "Applied", "CaughtUp"
 
 API = "eigentime.io/v1alpha1"
@@ -61,7 +61,7 @@ def member(name, of, spec, runtime=None):
 
 
 def template(of, spec):
-    """The template from which a controller makes pods."""
+    """The template from which a controller creates pods."""
     made = member("any", of, spec)
     labels = made["metadata"]["labels"]
     return {"metadata": {"labels": labels}, "spec": made["spec"]}

@@ -89,7 +89,7 @@ impl PyTicker {
         })
     }
 
-    /// An event every so many seconds; callback(tick), if given, is called for each.
+    /// An event with this period, in seconds; callback(tick), if given, is called for each tick.
     ///
     /// start_ns: when it is first due, by now_ns(); by default one period from now.
     /// shielded: whether it takes precedence over the ticker's other events; only one can.
@@ -125,7 +125,7 @@ impl PyTicker {
         self.event(py, event, false, callback, eventfd)
     }
 
-    /// A single event, so many seconds from now; callback(tick), if given, is called for it.
+    /// A single event, this many seconds from now; callback(tick), if given, is called for it.
     ///
     /// shielded: whether it takes precedence over the ticker's other events; only one can.
     /// eventfd: whether it should have a descriptor (Event.fileno()) instead of a callback.
@@ -161,7 +161,8 @@ impl PyTicker {
         self.event(py, shield(Event::once(at), shielded), true, callback, eventfd)
     }
 
-    /// An iterator over the ticks of an event every so many seconds: Ticks, whose items are Tick.
+    /// An iterator over the ticks of an event with this period, in seconds: Ticks, whose items are
+    /// Tick.
     ///
     /// Ticks that come while the loop's body runs are left out and counted in the next one's `missed`.
     /// start_ns and shielded are those of every().

@@ -50,7 +50,7 @@ pub struct CheckpointOptions {
     #[arg(long)]
     pub leave_running: bool,
 
-    /// Write their memory before stopping them, to stop them for a shorter time
+    /// Write their memory before stopping them, so that they stop for a shorter time
     #[arg(long)]
     pub pre_dump: bool,
 
@@ -62,7 +62,7 @@ pub struct CheckpointOptions {
     #[arg(long)]
     pub json: bool,
 
-    /// Make a checkpoint of what CRIU has written (for the command's own use)
+    /// Turn the files that CRIU has written into a checkpoint (for the command's own use)
     #[arg(long, hide = true, value_name = "DIR")]
     pub complete: Option<PathBuf>,
 

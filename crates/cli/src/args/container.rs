@@ -1,4 +1,4 @@
-//! What the command line says of containers.
+//! Options for containers.
 
 use std::path::PathBuf;
 
@@ -77,7 +77,7 @@ pub struct ContainerOptions {
     pub runtime: Option<String>,
 }
 
-/// What network a container has.
+/// The network of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NetworkName {
     /// The host's

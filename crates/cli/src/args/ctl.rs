@@ -47,7 +47,7 @@ pub struct CtlOptions {
 pub enum Action {
     /// List the timelines of this user
     List,
-    /// Make a timeline, for programs and containers to join
+    /// Create a timeline, for programs and containers to join
     Create(Box<CreateOptions>),
     /// Show a timeline's clocks, and its members with what they wait for
     Show {
@@ -62,7 +62,7 @@ pub enum Action {
     Set {
         /// The timeline
         name: Option<Name>,
-        /// Let this many seconds pass in one second of the host (once it runs, if it is frozen)
+        /// Let this many seconds pass per second of host time (once it runs, if it is frozen)
         #[arg(long, value_name = "R", value_parser = parse_rate, group = "what", allow_hyphen_values = true)]
         rate: Option<Rate>,
         /// Set the wall clock to this date
@@ -71,7 +71,7 @@ pub enum Action {
         /// Set the wall clock this far from the host's
         #[arg(long, value_name = "OFF", value_parser = parse_offset, group = "what", allow_hyphen_values = true)]
         offset: Option<Nanos>,
-        /// When the host's wall clock shows this date; the command does not wait for it
+        /// Do it when the host's wall clock shows this date; the command does not wait for that
         #[arg(long, value_name = "DATE", value_parser = parse_date, conflicts_with_all = ["joinable", "settable_by"])]
         at: Option<VirtualInstant>,
         /// Whether containers may join it if their annotations name it
@@ -84,13 +84,13 @@ pub enum Action {
     /// Move every clock forward by a span of time, at once
     #[command(override_usage = "eigentime ctl leap [OPTIONS] [NAME] SPAN")]
     Leap {
-        /// The timeline; if it is left out, the span
+        /// The timeline, or the span if the timeline is left out
         #[arg(value_name = "NAME|SPAN", allow_hyphen_values = true)]
         first: String,
         /// How far to leap: +30d, 1d2h30m, 1.5s
         #[arg(value_name = "SPAN", allow_hyphen_values = true)]
         second: Option<String>,
-        /// When the host's wall clock shows this date; the command does not wait for it
+        /// Do it when the host's wall clock shows this date; the command does not wait for that
         #[arg(long, value_name = "DATE", value_parser = parse_date)]
         at: Option<VirtualInstant>,
     },
@@ -101,7 +101,7 @@ pub enum Action {
         /// Stop only the wall clock
         #[arg(long)]
         wall: bool,
-        /// When the host's wall clock shows this date; the command does not wait for it
+        /// Do it when the host's wall clock shows this date; the command does not wait for that
         #[arg(long, value_name = "DATE", value_parser = parse_date)]
         at: Option<VirtualInstant>,
     },
@@ -109,10 +109,10 @@ pub enum Action {
     Thaw {
         /// The timeline
         name: Option<Name>,
-        /// At this rate
+        /// Run at this rate
         #[arg(long, value_name = "R", value_parser = parse_rate, allow_hyphen_values = true)]
         rate: Option<Rate>,
-        /// When the host's wall clock shows this date; the command does not wait for it
+        /// Do it when the host's wall clock shows this date; the command does not wait for that
         #[arg(long, value_name = "DATE", value_parser = parse_date)]
         at: Option<VirtualInstant>,
     },
@@ -151,7 +151,7 @@ pub enum Action {
     },
 }
 
-/// A timeline to be made.
+/// The timeline to create.
 #[derive(Debug, Args)]
 #[command(mut_arg("timeline", |arg| arg.hide(true).conflicts_with("name")))]
 pub struct CreateOptions {
@@ -178,7 +178,7 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// When its programs are to be traced.
+    /// When to trace its programs.
     pub fn tracing(&self) -> Tracing {
         match self.traced {
             true => Tracing::Lifelong(Lifelong::Asked),
@@ -187,52 +187,52 @@ impl CreateOptions {
     }
 }
 
-/// Which leaps are allowed; if nothing is said, all.
+/// Which leaps are allowed; all by default.
 #[derive(Debug, Args)]
 pub struct SkipOptions {
     /// The timeline
     pub name: Option<Name>,
 
-    /// This many leaps, each to the next deadline; 0 allows no more
+    /// Allow this many leaps, each to the next deadline; 0 allows no more
     #[arg(long, value_name = "N", value_parser = parse_skips, group = "extent", allow_hyphen_values = true)]
     pub times: Option<u64>,
 
-    /// Leaps until the wall clock shows this date
+    /// Allow leaps until the wall clock shows this date
     #[arg(long, value_name = "DATE", value_parser = parse_date, group = "extent", allow_hyphen_values = true)]
     pub until: Option<VirtualInstant>,
 
-    /// Leaps over this much virtual time
+    /// Allow leaps over this much virtual time
     #[arg(long = "for", id = "skip_span", value_name = "SPAN", value_parser = parse_pause, group = "extent", allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
-    /// Give up waiting after this much time of the host
+    /// Give up waiting after this much host time
     #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub timeout: Option<Nanos>,
 }
 
-/// The other conditions than that a thread is blocked.
+/// The conditions other than a blocked thread.
 const NOT_BLOCKED: [&str; 7] =
     ["until", "wait_span", "idle", "joined", "skipped", "empty", "ended"];
 
-/// What is waited for.
+/// The condition to wait for.
 #[derive(Debug, Args)]
 pub struct WaitOptions {
     /// The timeline
     pub name: Option<Name>,
 
-    /// Until the wall clock shows this date, or a later one
+    /// Wait until the wall clock shows this date, or a later one
     #[arg(long, value_name = "DATE", value_parser = parse_date, group = "condition", allow_hyphen_values = true)]
     pub until: Option<VirtualInstant>,
 
-    /// Until this much virtual time has passed
+    /// Wait until this much virtual time has passed
     #[arg(long = "for", id = "wait_span", value_name = "SPAN", value_parser = parse_pause, group = "condition", allow_hyphen_values = true)]
     pub span: Option<Nanos>,
 
-    /// Until all threads of all programs wait
+    /// Wait until all threads of all programs are waiting
     #[arg(long, group = "condition")]
     pub idle: bool,
 
-    /// Until a thread waits in a system call
+    /// Wait until a thread is waiting in a system call
     #[arg(long, group = "condition")]
     pub blocked: bool,
 
@@ -244,23 +244,23 @@ pub struct WaitOptions {
     #[arg(long, value_name = "NAME", requires = "blocked", conflicts_with_all = NOT_BLOCKED)]
     pub call: Option<String>,
 
-    /// Until this process has started a program in the timeline, or has ended
+    /// Wait until this process has started a program in the timeline, or has ended
     #[arg(long, value_name = "PID", group = "condition")]
     pub joined: Option<i32>,
 
-    /// Until it has made all leaps that are allowed
+    /// Wait until the timeline has made all leaps that are allowed
     #[arg(long, group = "condition")]
     pub skipped: bool,
 
-    /// Until it has no members
+    /// Wait until the timeline has no members
     #[arg(long, group = "condition")]
     pub empty: bool,
 
-    /// Until the timeline has ended
+    /// Wait until the timeline has ended
     #[arg(long, group = "condition")]
     pub ended: bool,
 
-    /// Give up after this much time of the host
+    /// Give up after this much host time
     #[arg(long, value_name = "SPAN", value_parser = parse_pause, allow_hyphen_values = true)]
     pub timeout: Option<Nanos>,
 }

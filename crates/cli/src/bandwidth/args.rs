@@ -15,7 +15,7 @@ use eigentime_bandwidth::train::Timing;
 
 use crate::values::parse_span;
 
-/// What help says at its end.
+/// The end of the help text.
 pub const NOTES: &str = "\
 Both hosts need the same token, in a file or in EIGENTIME_TOKEN; serve makes one if there is none.
 Their communication is encrypted (TLS 1.3), with keys derived from the token. Datagrams go to the same port as TCP.
@@ -43,17 +43,17 @@ pub struct BandwidthOptions {
 /// The two ends.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Wait for others to measure the path to this host, one after the other
+    /// Wait for other hosts to measure the path to this host, one at a time
     Serve(Box<ServeOptions>),
 
     /// Measure the available bandwidth of the path to a host that serves
     Measure(Box<MeasureOptions>),
 }
 
-/// Who may.
+/// The authentication.
 #[derive(Debug, Args)]
 pub struct TokenOptions {
-    /// The file with the token that both hosts know [default: the variable EIGENTIME_TOKEN]
+    /// The file with the token that both hosts share [default: the variable EIGENTIME_TOKEN]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }
@@ -65,17 +65,17 @@ pub struct MannerOptions {
     #[arg(long, value_name = "TIMING", default_value = "precise")]
     pub timing: TimingName,
 
-    /// Send without a real-time priority, even where it is allowed
+    /// Send without a real-time priority, even if one is allowed
     #[arg(long)]
     pub no_realtime: bool,
 }
 
-/// What packets are paced by.
+/// How packets are paced.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum TimingName {
-    /// The processor's counter, and spinning
+    /// Read the processor's counter and spin
     Precise,
-    /// The kernel's clock and usleep, as most programs do
+    /// Use the kernel's clock and usleep, as most programs do
     System,
 }
 
@@ -94,11 +94,11 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub token: TokenOptions,
 
-    /// The address to listen at [default: all]
+    /// The address to listen on [default: all]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<IpAddr>,
 
-    /// The port, for TCP and UDP; 0 for any
+    /// The port, for TCP and UDP; 0 for any free one
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
 
@@ -111,7 +111,7 @@ pub struct ServeOptions {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub max_rate: Option<BitRate>,
 
-    /// How many bytes a client may have sent in a session, such as 8G; ten times that in an hour
+    /// How many bytes may be sent for a client in a session, such as 8G; ten times that in an hour
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub max_bytes: Option<u64>,
 
@@ -123,11 +123,11 @@ pub struct ServeOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sessions: Option<u32>,
 
-    /// Print what happens as JSON, a line each
+    /// Print events as JSON, one per line
     #[arg(long)]
     pub json: bool,
 
-    /// Do not print what happens
+    /// Do not print events
     #[arg(long, short, conflicts_with = "json")]
     pub quiet: bool,
 
@@ -135,7 +135,7 @@ pub struct ServeOptions {
     pub manner: MannerOptions,
 }
 
-/// Which way trains go.
+/// The direction of trains.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DirectionName {
     /// From here to the server
@@ -153,7 +153,7 @@ impl From<DirectionName> for Direction {
     }
 }
 
-/// How it is found.
+/// The method of estimation.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum MethodName {
     /// The method with the best results so far: regression
@@ -181,14 +181,14 @@ impl From<MethodName> for Choice {
 /// Options of `eigentime bandwidth measure`.
 #[derive(Debug, Args)]
 pub struct MeasureOptions {
-    /// The host that serves, with its port if that is another: host, host:port, [address]:port
+    /// The serving host, with its port if it is not the default: host, host:port, [address]:port
     #[arg(value_name = "HOST")]
     pub host: String,
 
     #[command(flatten)]
     pub token: TokenOptions,
 
-    /// The port for datagrams, if something in between maps them to another one
+    /// The port for datagrams, if something on the way maps them to another one
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,
 
@@ -203,7 +203,7 @@ pub struct MeasureOptions {
     #[command(flatten)]
     pub manner: MannerOptions,
 
-    /// The length of the longest packets, as IP packets [default: the longest that pass]
+    /// The length of the longest IP packets to send [default: the longest that pass]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(
         i64::from(SHORTEST_PACKET)..=i64::from(LONGEST_PACKET)
     ))]
@@ -225,7 +225,7 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
 
-    /// Go on until Ctrl-C, with a chart and a moving average
+    /// Repeat until Ctrl-C, with a chart and a moving average
     #[arg(long, conflicts_with = "count")]
     pub watch: bool,
 
@@ -233,7 +233,7 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub interval: Option<Duration>,
 
-    /// How long to wait while others are served
+    /// How long to wait while the server is busy with other clients
     #[arg(long, value_name = "SPAN", value_parser = parse_span, default_value = "1m")]
     pub wait: Duration,
 
@@ -241,29 +241,29 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "SHA256")]
     pub fingerprint: Option<Fingerprint>,
 
-    /// Print JSON, a line for each estimate
+    /// Print JSON, one line per estimate
     #[arg(long, conflicts_with = "prometheus")]
     pub json: bool,
 
-    /// Print metrics of the last estimate for Prometheus, as node_exporter's textfile collector takes
-    /// them
+    /// Print metrics of the last estimate for Prometheus, in the format of node_exporter's textfile
+    /// collector
     #[arg(long)]
     pub prometheus: bool,
 
-    /// Write to this file instead, all at once, after each estimate
+    /// Write to this file instead, atomically, after each estimate
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// End with status 1 if less than this is available
+    /// Exit with status 1 if less than this is available
     #[arg(long, value_name = "RATE")]
     pub fail_under: Option<BitRate>,
 
-    /// Show nothing while it measures
+    /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// A rate at which a train can be sent at all, in the time that one may last.
+/// A rate at which a train can be sent within the time that one may last.
 fn parse_rate(text: &str) -> Result<BitRate, String> {
     let least = BitRate::mega(0.1);
     let rate: BitRate = text.parse().map_err(|why| format!("{why}"))?;

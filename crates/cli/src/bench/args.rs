@@ -18,7 +18,7 @@ use eigentime_timeline::text::parse_offset;
 
 use crate::values::{parse_span, parse_volume};
 
-/// What help says at its end.
+/// The end of the help text.
 pub const NOTES: &str = "\
 Levels:
   baseline        this host
@@ -56,17 +56,18 @@ pub struct BenchOptions {
     pub measure: Box<MeasureOptions>,
 }
 
-/// What else there is to do.
+/// The other actions.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Put the results of several runs or machines into one folder
+    /// Merge the results of several runs or machines into one folder
     Merge(MergeOptions),
 
     /// Start a program in namespaces, without a timeline (for the command's own use)
     #[command(hide = true)]
     Enter(EnterOptions),
 
-    /// Run a command, and end everything that it has started when it ends (for the command's own use)
+    /// Run a command, and when it ends, end everything that it has started (for the command's own
+    /// use)
     #[command(hide = true)]
     Lead(LeadOptions),
 }
@@ -78,7 +79,7 @@ pub struct MergeOptions {
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
 
-    /// The folder to write; it must be empty, or not be there
+    /// The folder to write; it must be empty or not exist
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }
@@ -86,11 +87,11 @@ pub struct MergeOptions {
 /// Options of `eigentime bench enter`.
 #[derive(Debug, Args)]
 pub struct EnterOptions {
-    /// What CLOCK_MONOTONIC is ahead of the host's
+    /// How far CLOCK_MONOTONIC is ahead of the host's
     #[arg(long, value_parser = parse_offset, allow_hyphen_values = true)]
     pub monotonic: Nanos,
 
-    /// What CLOCK_BOOTTIME is ahead of the host's
+    /// How far CLOCK_BOOTTIME is ahead of the host's
     #[arg(long, value_parser = parse_offset, allow_hyphen_values = true)]
     pub boottime: Nanos,
 
@@ -98,7 +99,7 @@ pub struct EnterOptions {
     #[arg(long, value_name = "DIR")]
     pub rootfs: Option<PathBuf>,
 
-    /// Show SRC of the host at DST in the container
+    /// Mount SRC of the host at DST in the container
     #[arg(long, value_name = "SRC:DST", requires = "rootfs", value_parser = parse_volume)]
     pub volume: Vec<Volume>,
 
@@ -110,7 +111,7 @@ pub struct EnterOptions {
 /// Options of `eigentime bench lead`.
 #[derive(Debug, Args)]
 pub struct LeadOptions {
-    /// The process that has started this one, with which the command ends
+    /// The process that has started this one; the command ends when it ends
     #[arg(long, value_name = "PID")]
     pub study: u32,
 
@@ -126,8 +127,8 @@ pub struct MeasureOptions {
     #[arg(value_enum)]
     pub kinds: Vec<Kind>,
 
-    /// Levels to measure at: baseline, namespace, container, vm; or, as an option of its own, command:PREFIX or
-    /// NAME=command:PREFIX. Names have no commas, no '=' and no white space
+    /// Levels to measure at: baseline, namespace, container, vm; or, in a separate --level option,
+    /// command:PREFIX or NAME=command:PREFIX. Names contain no commas, '=' or white space
     #[arg(long, value_name = "LEVEL,...", value_parser = parse_levels)]
     pub level: Vec<Levels>,
 
@@ -143,7 +144,7 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print every record as a line of JSON, and no table
+    /// Print every record as a line of JSON instead of the table
     #[arg(long)]
     pub json: bool,
 
@@ -175,7 +176,7 @@ pub struct MeasureOptions {
     #[arg(long, value_name = "FILE")]
     pub vm_kernel: Option<PathBuf>,
 
-    /// What runs the virtual machine's code [default: KVM where it works]
+    /// How the virtual machine's code is executed [default: KVM where it works]
     #[arg(long, value_enum)]
     pub vm_accelerator: Option<AcceleratorName>,
 
@@ -184,7 +185,7 @@ pub struct MeasureOptions {
     pub wishes: WishOptions,
 }
 
-/// What a preset is changed in.
+/// Changes to a preset.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Instead of the preset's")]
 pub struct WishOptions {
@@ -192,7 +193,7 @@ pub struct WishOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub records: Option<u32>,
 
-    /// Calls in a record; of sleeps it is always one
+    /// Calls per record; always 1 for sleeps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub calls: Option<u64>,
 
@@ -204,15 +205,15 @@ pub struct WishOptions {
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub warp: Option<Duration>,
 
-    /// Metrics of calls
+    /// Calls to measure
     #[arg(long, value_name = "METRIC,...", value_delimiter = ',', value_parser = known(&[CALLS]))]
     pub metric: Vec<String>,
 
-    /// What is read, and whose events
+    /// Sources of readings and events
     #[arg(long, value_name = "SOURCE,...", value_delimiter = ',', value_parser = known(&[READS, EVENTS]))]
     pub source: Vec<String>,
 
-    /// Caches of single readings
+    /// Cache states of single readings
     #[arg(long, value_name = "CACHE,...", value_delimiter = ',', value_parser = CACHES)]
     pub cache: Vec<String>,
 
@@ -220,7 +221,7 @@ pub struct WishOptions {
     #[arg(long, value_name = "METHOD,...", value_delimiter = ',', value_parser = known(&[SLEEPS]))]
     pub method: Vec<String>,
 
-    /// Of sleeps and events: 50us, 1ms
+    /// Intervals of sleeps and events: 50us, 1ms
     #[arg(long, value_name = "SPAN,...", value_delimiter = ',', value_parser = parse_span)]
     pub interval: Vec<Duration>,
 
@@ -233,12 +234,12 @@ pub struct WishOptions {
     pub policy: Vec<String>,
 }
 
-/// What runs a virtual machine's code.
+/// How a virtual machine's code is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AcceleratorName {
-    /// The processor, by the kernel's KVM
+    /// By the processor, with the kernel's KVM
     Kvm,
-    /// QEMU's translator
+    /// By QEMU's translator
     Tcg,
 }
 
@@ -267,7 +268,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As the probe calls it.
+    /// Its name in the probe.
     pub fn name(self) -> &'static str {
         match self {
             Self::Calls => "calls",

@@ -62,14 +62,14 @@ pub struct Options {
     /// The node
     #[arg(long, env = "NODE_NAME")]
     pub node: String,
-    /// The command that makes timelines
+    /// The command that creates timelines
     #[arg(long, env = "EIGENTIME", default_value = "eigentime")]
     pub eigentime: PathBuf,
-    /// Make timelines where the programs of the node are, from a pod with hostPID
+    /// Create timelines in the namespaces of the node; this needs a pod with hostPID
     #[arg(long)]
     pub on_node: bool,
-    /// The RuntimeClass of pods that are started on timelines; of others, containers are attached only if
-    /// they have none
+    /// The RuntimeClass of pods that are started on timelines; containers of other pods are
+    /// attached only if those have no RuntimeClass
     #[arg(long, default_value = "eigentime")]
     pub runtime_class: String,
 }

@@ -24,7 +24,7 @@ pub const PAUSED: &str = "Paused";
 /// The annotation with which users pause it.
 const PAUSE: &str = "experiment.chaos-mesh.org/pause";
 
-/// A shift of the wall clock of containers that run already. The spec is that of Chaos Mesh's TimeChaos.
+/// A shift of the wall clock of running containers. The spec is that of Chaos Mesh's TimeChaos.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[kube(
     group = "eigentime.io",
@@ -59,28 +59,28 @@ const PAUSE: &str = "experiment.chaos-mesh.org/pause";
         .message("remoteCluster is not supported: make the object in that cluster"),
 )]
 pub struct TimeChaosSpec {
-    /// Which pods can be concerned.
+    /// The pods to choose from.
     pub selector: PodSelector,
-    /// How many of them are.
+    /// How many of them to affect.
     pub mode: Mode,
-    /// The number of mode fixed, and the percentage of fixed-percent and random-max-percent.
+    /// The number for mode fixed, or the percentage for fixed-percent and random-max-percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub value: Option<String>,
-    /// Which of their containers; the first if it is not given.
+    /// The containers to affect in each pod; by default, the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub container_names: Vec<String>,
-    /// How far the wall clock is shifted: -10m100ns, 1.5h. Units are ns, us, ms, s, m and h.
+    /// How far to shift the wall clock: -10m100ns, 1.5h. Units are ns, us, ms, s, m and h.
     #[schemars(
         length(max = 64),
         regex(pattern = r"^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$")
     )]
     pub time_offset: String,
-    /// Which clocks are shifted: CLOCK_REALTIME, with its other forms.
+    /// The clocks to shift: CLOCK_REALTIME and its variants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub clock_ids: Vec<ClockId>,
-    /// For how long from when the object was made; for ever if it is not given.
+    /// How long to shift them, from the creation of the object on; by default, forever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 64),
@@ -93,11 +93,11 @@ pub struct TimeChaosSpec {
     pub remote_cluster: Option<String>,
 }
 
-/// Which pods can be concerned: those to which all of this applies.
+/// The pods to choose from: those that meet all of these conditions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSelector {
-    /// They are in one of these namespaces; that of the object if none is given.
+    /// They are in one of these namespaces; by default, in that of the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
     /// They have these fields.
@@ -106,27 +106,27 @@ pub struct PodSelector {
     /// They have these labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub label_selectors: BTreeMap<String, String>,
-    /// These expressions hold of their labels.
+    /// Their labels match these expressions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expression_selectors: Vec<LabelSelectorRequirement>,
     /// They have these annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotation_selectors: BTreeMap<String, String>,
-    /// They are on one of these nodes, or on one that nodeSelectors names.
+    /// They are on one of these nodes, or on one that nodeSelectors selects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
-    /// They are on a node with these labels, or on one that nodes names.
+    /// They are on a node with these labels, or on one that nodes lists.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selectors: BTreeMap<String, String>,
     /// They are in one of these phases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pod_phase_selectors: Vec<String>,
-    /// The pods themselves, by namespace; nothing else counts then.
+    /// The names of the pods, by namespace; the other conditions are then ignored.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pods: BTreeMap<String, Vec<String>>,
 }
 
-/// How many of the pods are concerned.
+/// How many of the pods to affect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -135,15 +135,15 @@ pub enum Mode {
     One,
     /// All.
     All,
-    /// So many, at random.
+    /// This many, at random.
     Fixed,
     /// This percentage, at random.
     FixedPercent,
-    /// A percentage, and pods, at random.
+    /// A random percentage, at most this one, at random.
     RandomMaxPercent,
 }
 
-/// A clock of the kernel, as Chaos Mesh calls it.
+/// A kernel clock, by its name in Chaos Mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs, reason = "clock_gettime(2) has them")]
@@ -160,7 +160,7 @@ pub enum ClockId {
     ClockBoottimeAlarm,
 }
 
-/// How it stands.
+/// The state of a TimeChaos.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TimeChaosStatus {
@@ -168,28 +168,28 @@ pub struct TimeChaosStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// What is to be, and how far it is.
+    /// The desired state, and the progress towards it.
     pub experiment: Experiment,
 }
 
-/// What is to be, and how far it is.
+/// The desired state, and the progress towards it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Experiment {
-    /// Are the clocks to be shifted?
+    /// Whether the clocks should be shifted.
     pub desired_phase: DesiredPhase,
     /// The containers that were selected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub container_records: Vec<Record>,
 }
 
-/// Are clocks to be shifted?
+/// Whether clocks should be shifted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum DesiredPhase {
-    /// They are.
+    /// They should be shifted.
     #[default]
     Run,
-    /// They are to be the node's.
+    /// They should be the node's.
     Stop,
 }
 
@@ -199,25 +199,25 @@ pub enum DesiredPhase {
 pub struct Record {
     /// Namespace, pod and container.
     pub id: String,
-    /// Which selector has found it: there is one.
+    /// The selector that has found it: there is only one.
     #[serde(default)]
     pub selector_key: String,
-    /// Is its clock shifted?
+    /// Whether its clock is shifted.
     #[serde(default)]
     pub phase: Phase,
-    /// Why it is not, or what is not covered.
+    /// Why it is not shifted, or what is not covered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// Is a clock shifted?
+/// Whether a clock is shifted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Phase {
-    /// It is not.
+    /// It is not shifted.
     #[default]
     #[serde(rename = "Not Injected")]
     NotInjected,
-    /// It is.
+    /// It is shifted.
     Injected,
 }
 

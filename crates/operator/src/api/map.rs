@@ -16,23 +16,23 @@ pub struct Wrong {
     reason: String,
 }
 
-/// A map of the wall clock from one instant on, until there is another.
+/// A map of the wall clock from one instant until the next map.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgreedMap {
     /// The generation of the spec that it is made from.
     pub generation: i64,
-    /// When it takes hold, by the nodes' wall clocks.
+    /// When it takes effect, on the nodes' wall clocks.
     pub host_time: Written<HostInstant>,
     /// What the timeline's wall clock shows then.
     pub virtual_time: Written<VirtualInstant>,
-    /// How many seconds pass in one second of the nodes, unless the clocks stand still.
+    /// How many seconds pass per second on the nodes, unless the clocks are frozen.
     pub rate: Written<Rate>,
-    /// Do all clocks stand still?
+    /// Whether all clocks are frozen.
     pub frozen: bool,
     /// The sum of all leaps so far.
     pub leaps: Written<Nanos>,
-    /// Where the wall clock was set to last, as the spec has it.
+    /// The last setting of the wall clock, as written in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }

@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The timelines on a node, as its agent reports them. Nobody else writes it.
+/// The timelines on a node, as its agent reports them. Only the agent writes it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "eigentime.io",
@@ -16,20 +16,21 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineNodeSpec {
-    /// When the agent reported last.
+    /// When the agent last reported.
     pub renew_time: String,
-    /// The error of the node's wall clock as its kernel estimates it; none if nothing synchronizes it.
+    /// The error of the node's wall clock, as its kernel estimates it; absent if nothing
+    /// synchronizes the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_error_ns: Option<i64>,
     /// The timelines that have pods here.
     #[serde(default)]
     pub timelines: Vec<Member>,
-    /// The containers that ran before there was a timeline for them.
+    /// The containers that were already running when a timeline was created for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<Attached>,
 }
 
-/// A container that ran before there was a timeline for it.
+/// A container that was already running when a timeline was created for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attached {
@@ -39,11 +40,11 @@ pub struct Attached {
     pub pod: String,
     /// Its name.
     pub container: String,
-    /// The UIDs of the Timeline or the TimeChaos objects that its clocks follow.
+    /// The UIDs of the Timeline or TimeChaos objects that its clocks follow.
     pub of: Vec<String>,
-    /// Do they follow, in all processes?
+    /// Whether they follow, in all processes.
     pub covered: bool,
-    /// What does not, and why, or what its user should know.
+    /// What does not follow, and why, or other information for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -58,41 +59,41 @@ pub struct Member {
     pub name: String,
     /// Its UID.
     pub uid: String,
-    /// The instant of the map that this is about.
+    /// The instant of the map that is reported on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_time: Option<String>,
-    /// How far the node is.
+    /// The state of the map on the node.
     pub state: NodeState,
-    /// How many nanoseconds after its instant the map was put in force.
+    /// How many nanoseconds after its instant the map took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_ns: Option<i64>,
     /// How many pods are members.
     pub members: usize,
-    /// What its user should know, such as which pods are not covered, and why.
+    /// Information for the user, such as which pods are not covered, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// How far a node is with the map of a timeline; if it has several timelines of that object, the last in this
-/// order counts.
+/// The state of a timeline's map on a node. If the node has several timelines of that object, the
+/// last state in this order counts.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema,
 )]
 pub enum NodeState {
-    /// The map is in force.
+    /// The map is in effect.
     Applied,
-    /// The map is in force, but was put so late.
+    /// The map is in effect, but took effect late.
     CaughtUp,
-    /// It will put the map in force at the instant.
+    /// The node will put the map in effect at its instant.
     Acknowledged,
-    /// It has not reported anything.
+    /// The node has not reported anything.
     #[default]
     Pending,
-    /// It was too late; the clocks stand still until the next change.
+    /// The map came too late; the clocks are frozen until the next change.
     Held,
-    /// It cannot be put in force.
+    /// The map cannot be put in effect.
     Failed,
-    /// No agent reports from there.
+    /// No agent reports from the node.
     NoAgent,
 }
 

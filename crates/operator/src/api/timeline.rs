@@ -15,8 +15,8 @@ pub const APPLIED: &str = "Applied";
 /// The condition that the error of the nodes' clocks is known.
 pub const SYNCHRONIZED: &str = "ClocksSynchronized";
 
-/// A timeline: clocks that the pods which it selects share, on all nodes. A change of its clocks reaches all of
-/// them at one instant.
+/// A timeline: clocks that the selected pods share, on all nodes. A change of the clocks takes
+/// effect for all of them at the same instant.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[kube(
     group = "eigentime.io",
@@ -53,44 +53,45 @@ pub const SYNCHRONIZED: &str = "ClocksSynchronized";
         .message("skipIdle cannot be changed: delete the timeline and make it anew"),
 )]
 pub struct TimelineSpec {
-    /// What the wall clock shows when a change of this field takes hold: 2038-01-19T03:14:07Z or @2147483647. It
-    /// names its zone.
+    /// What the wall clock shows when a change of this field takes effect: 2038-01-19T03:14:07Z or
+    /// @2147483647. A date must include its time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 64),
         regex(pattern = r"^(@[0-9.]+|[0-9]{4}-.*(Z|[+-][0-9]{2}:?[0-9]{2}))$")
     )]
     pub date: Option<String>,
-    /// How far the wall clock is from the nodes' when a change of this field takes hold: +30d, -3h. From there it goes
-    /// on at the rate.
+    /// How far the wall clock is from the nodes' when a change of this field takes effect: +30d,
+    /// -3h. From there it continues at the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^[+-]?[0-9][0-9.a-zµ]*$"))]
     pub offset: Option<String>,
-    /// An instant of the nodes' wall clocks, and what the timeline's shows then.
+    /// An instant on the nodes' wall clocks, and what the timeline's shows then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<Anchor>,
-    /// How many seconds pass in one second of the nodes: 10, 0.5, 1/3; from 0.001 to 1000000, 1 if it is not given.
+    /// How many seconds pass per second on the nodes: 10, 0.5, 1/3; from 0.001 to 1000000; by
+    /// default, 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^[0-9]+(\.[0-9]{1,9})?$|^[0-9]+/[0-9]+$"))]
     pub rate: Option<String>,
-    /// Do all clocks stand still?
+    /// Whether all clocks are frozen.
     #[serde(default)]
     pub frozen: bool,
-    /// The sum of all leaps so far: raising it by a span moves every clock forward by that, at once. It is never
-    /// lowered.
+    /// The sum of all leaps so far: raising it by a span moves every clock forward by that span at
+    /// once. It cannot be lowered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), regex(pattern = r"^\+?[0-9][0-9.a-zµ]*$"))]
     pub leaps: Option<String>,
-    /// Is time skipped in which all members only wait? All of them must then be on one node.
+    /// Whether to skip time in which all members only wait. All of them must then be on one node.
     #[serde(default)]
     pub skip_idle: bool,
-    /// The pods of the namespace that are members; none if it is empty.
+    /// The pods of the namespace that are members; if empty, none.
     #[serde(default)]
     pub selector: LabelSelector,
-    /// While true, changes of the spec are not carried out, and pods do not become members.
+    /// While true, changes of the spec have no effect, and pods do not become members.
     #[serde(default)]
     pub suspend: bool,
-    /// What a node does that cannot make a change in time.
+    /// What a node does if it cannot make a change in time.
     #[serde(default)]
     pub on_missed: OnMissed,
 }
@@ -107,30 +108,31 @@ pub struct Anchor {
     pub virt: String,
 }
 
-/// What a node does that cannot make a change in time.
+/// What a node does if it cannot make a change in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum OnMissed {
-    /// It makes the change late: from then on its clocks show what they would show if it had been in time.
+    /// It makes the change late: its clocks then continue as if it had been in time.
     #[default]
     CatchUp,
     /// It stops the clocks of its pods until the next change.
     Hold,
 }
 
-/// How a timeline stands.
+/// The state of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TimelineStatus {
     /// The generation of the spec that the map is made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What all nodes are told.
+    /// The map for all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub map: Option<AgreedMap>,
-    /// What holds until the instant of the map.
+    /// The map in effect until the instant of the new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous: Option<AgreedMap>,
-    /// How far ahead the instant of the map was: the lead of the slowest node and the error of the clocks.
+    /// How far ahead the instant of the map was: the lead of the slowest node, and the error of the
+    /// clocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead: Option<String>,
     /// The largest error of the nodes' clocks, as their kernels estimate it.
@@ -139,15 +141,15 @@ pub struct TimelineStatus {
     /// What the timeline's wall clock showed when the status was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_time: Option<String>,
-    /// On how many of the members' nodes the map is in force, such as 2/3.
+    /// On how many of the members' nodes the map is in effect, such as 2/3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_nodes: Option<String>,
     /// How many pods are members.
     pub members: usize,
-    /// How many containers of theirs are not covered.
+    /// How many of their containers are not covered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncovered: Option<usize>,
-    /// The same by node.
+    /// The state of each node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub nodes: Vec<NodeStatus>,
@@ -165,18 +167,19 @@ pub struct NodeStatus {
     pub name: String,
     /// How many of its pods are members.
     pub members: usize,
-    /// How far it is.
+    /// The state of the map on it.
     pub state: NodeState,
-    /// When its agent reported last, if it is missing.
+    /// When its agent last reported, if it no longer does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<String>,
-    /// How long after its instant the map was put in force, if it was late.
+    /// How long after its instant the map took effect, if that was late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<String>,
-    /// What its user should know.
+    /// Information for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The first containers that ran before and whose clocks do not follow, at least not in all processes.
+    /// The first of the already running containers whose clocks do not follow, at least not in all
+    /// processes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncovered: Vec<Uncovered>,
 }
@@ -189,6 +192,6 @@ pub struct Uncovered {
     pub pod: String,
     /// Its name.
     pub container: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

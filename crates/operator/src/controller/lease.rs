@@ -24,10 +24,10 @@ const NAME: &str = "eigentime-controller";
 /// Options of the lease.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// The namespace of the lease by which one of several controllers is chosen
+    /// The namespace of the lease that selects one of several controllers
     #[arg(long, env = "POD_NAMESPACE", default_value = "eigentime-system")]
     pub lease_namespace: String,
-    /// Who this controller is
+    /// The identity of this controller
     #[arg(long, env = "POD_NAME", default_value_t = format!("controller-{}", std::process::id()))]
     pub identity: String,
 }

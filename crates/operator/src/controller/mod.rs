@@ -74,8 +74,8 @@ struct Context {
 pub struct Options {
     #[command(flatten)]
     lease: lease::Options,
-    /// Let a TimeChaos select pods of other namespaces: something else must see to it that only those make one
-    /// who may do so there
+    /// Let a TimeChaos select pods of other namespaces. Something else must then ensure that only
+    /// users with rights in those namespaces can create one
     #[arg(long)]
     across_namespaces: bool,
 }

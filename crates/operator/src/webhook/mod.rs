@@ -43,13 +43,13 @@ const LONGEST: usize = 4 << 20;
 /// Options of the webhook.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Where it listens
+    /// The address to listen on
     #[arg(long, default_value = "0.0.0.0:9443", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// The directory of tls.crt and tls.key, as a secret is mounted
+    /// The directory with tls.crt and tls.key, such as a mounted secret
     #[arg(long, value_name = "DIR")]
     pub certificates: PathBuf,
-    /// The RuntimeClass that pods get
+    /// The RuntimeClass to set for pods
     #[arg(long, default_value = "eigentime")]
     pub runtime_class: String,
 }

@@ -28,7 +28,7 @@ use crate::ticks;
 use batch::Bench;
 use metrics::{METRICS, Metric};
 
-/// What it can be told.
+/// Options of `eigentime-probe calls`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// What to call
@@ -37,17 +37,17 @@ pub struct Options {
         value_parser = PossibleValuesParser::new(METRICS.iter().map(|metric| metric.name))
     )]
     metric: Option<String>,
-    /// How many records
+    /// The number of records
     #[arg(long, default_value_t = 200, value_name = "N")]
     records: u32,
-    /// How many calls make a record; without it 1000000, or one sleep
+    /// The number of calls per record [default: 1000000, or one sleep]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     calls: Option<u64>,
-    /// How many calls are made before, at least as many as are timed at once; without it a tenth
-    /// of a record's
+    /// The number of warm-up calls, at least as many as are timed at once [default: a tenth of a
+    /// record's]
     #[arg(long, value_name = "N")]
     warm_up: Option<u64>,
-    /// Print the names of the metrics, and measure nothing
+    /// Print the names of the metrics without measuring
     #[arg(long, conflicts_with = "metric")]
     list: bool,
     /// With --list: also those that are not in the first paper

@@ -22,16 +22,16 @@ use source::{Asked, Failure, Measured, Source};
 /// The number of events in one record: a line of about a megabyte.
 const CHUNK: usize = 65_536;
 
-/// What it can be told.
+/// Options of `eigentime-probe events`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Whose events: one of them, see `--help`
+    /// The source of the events: see `--help`
     #[arg(long, value_name = "SOURCE", value_parser = names())]
     source: String,
-    /// From one event to the next
+    /// The time from one event to the next
     #[arg(long, value_name = "NS", value_parser = bounded(EVENT_NS))]
     interval: u64,
-    /// How many: those that come and those that are missed
+    /// The number of events, including missed ones
     #[arg(long, value_name = "N", default_value_t = 4_500, value_parser = bounded(COUNT))]
     count: u32,
 }

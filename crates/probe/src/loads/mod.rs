@@ -32,23 +32,23 @@ use activity::{Activity, Watch};
 use load::{Judgement, Load, Unable};
 use until::Until;
 
-/// What it can be told.
+/// Options of `eigentime-probe load`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// What to keep busy
     #[arg(value_parser = names())]
     load: String,
-    /// For io: a folder on a disk; a file is made in it that nobody sees and that is gone in the end
+    /// For io: a folder on a disk, for an unnamed temporary file
     #[arg(long, value_name = "DIR", default_value = ".")]
     folder: PathBuf,
     /// For io: a block device to read instead; nothing is ever written to it
     #[arg(long, value_name = "DEV", conflicts_with = "folder")]
     device: Option<PathBuf>,
-    /// For io: count the interrupts of the disk that come to this processor, which is measured;
-    /// "auto" is the one that measurements are made on by default
+    /// For io: count the disk's interrupts on this processor, the one that is measured; "auto" is
+    /// the default processor of measurements
     #[arg(long, value_name = "CPU|auto")]
     measured_cpu: Option<MeasuredCpu>,
-    /// How long to go on after the first record; without it, until SIGTERM
+    /// How long to continue after the first record [default: until SIGTERM]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
     seconds: Option<u32>,
 }

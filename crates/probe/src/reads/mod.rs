@@ -31,38 +31,38 @@ use crate::ticks;
 use cold::Cold;
 use histogram::{Counted, gcd, median};
 
-/// What it can be told.
+/// Options of `eigentime-probe read`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// What to read
     #[arg(long)]
     source: Source,
-    /// Whether what is read is in the processor's caches
+    /// Whether the code and data that are read are in the processor's caches
     #[arg(long, default_value = "hot")]
     cache: Cache,
-    /// How many readings
+    /// The number of readings
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     count: u64,
 }
 
-/// What is read.
+/// The clock that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Source {
-    /// The processor's counter, by its instruction
+    /// The processor's counter, read by its instruction
     Tsc,
-    /// CLOCK_MONOTONIC, by the vDSO
+    /// CLOCK_MONOTONIC, through the vDSO
     ClockGettime,
-    /// CLOCK_MONOTONIC, by a system call
+    /// CLOCK_MONOTONIC, through a system call
     ClockGettimeRaw,
     /// The library's clock, `Clock::now`
     Library,
 }
 
-/// Where what is read is.
+/// The state of the caches before a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Cache {
-    /// In the caches, for it was read just before
+    /// In the caches, because the clock has just been read
     Hot,
     /// In memory: the vDSO's code and data are flushed before each reading
     Cold,

@@ -25,16 +25,16 @@ use grid::{Asks, Grid};
 use method::{METHODS, Method, Ready, Target};
 use timers::Watchdog;
 
-/// What it can be told.
+/// Options of `eigentime-probe sleep`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// How to sleep
     #[arg(long, value_name = "METHOD", value_parser = names())]
     method: String,
-    /// How long each sleep is to be
+    /// The length of each sleep
     #[arg(long, value_name = "NS", value_parser = bounded(SLEEP_NS))]
     interval: u64,
-    /// How many sleeps
+    /// The number of sleeps
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = bounded(COUNT))]
     count: u32,
 }

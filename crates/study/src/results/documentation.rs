@@ -25,8 +25,8 @@ pub fn schema() -> String {
 pub fn columns() -> String {
     let mut text = String::from(
         "# Columns of the results\n\n\
-         Written from the source by `make docs`; [the guide](README.md) says how to use them. Units are at\n\
-         the end of the names: `_ns` nanoseconds, `_ticks` ticks of the processor's counter.\n",
+         Generated from the source by `make docs`; [the guide](README.md) explains how to use them. Units are\n\
+         at the end of the names: `_ns` nanoseconds, `_ticks` ticks of the processor's counter.\n",
     );
     let common: Vec<_> = FILES[0].1.iter().filter(|column| is_common(column)).collect();
     let mut table = |title: &str, columns: &[&(&str, &str)]| {
@@ -42,8 +42,8 @@ pub fn columns() -> String {
     }
     text.push_str(
         "\n## Metrics\n\n\
-         `metrics` in `manifest.json`: what the names in rows mean, by kind. Lower values are better; of intervals\n\
-         between events, those that are closer to the interval that was asked for.\n\n\
+         `metrics` in `manifest.json`: what the names in rows mean, by kind. Lower values are better; for\n\
+         intervals between events, values closer to the requested interval.\n\n\
          | kind | name | column | unit | |\n|---|---|---|---|---|\n",
     );
     for Metric { kind, name, column, unit, meaning, .. } in of_a_study() {

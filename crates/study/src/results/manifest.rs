@@ -20,13 +20,14 @@ pub const FILE: &str = "manifest.json";
 /// The version of the format that this code writes.
 pub const FORM: u32 = 1;
 
-/// All of it.
+/// The manifest of a results folder.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`FORM`].
+    /// The version of the format.
     pub form: u32,
-    /// What the names in rows mean, with column and unit. Empty in folders of earlier versions.
+    /// The meaning of the names in rows, with column and unit. Empty in folders of earlier
+    /// versions.
     #[serde(default)]
     pub metrics: Vec<Metric>,
     /// The runs whose measurements are in the tables; several after `eigentime bench merge`.
@@ -37,92 +38,92 @@ pub struct Manifest {
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// By which rows name it.
+    /// Its ID in rows.
     pub run: String,
-    /// Who measured.
+    /// The machine and the programs that measured.
     pub by: By,
-    /// What was to be measured.
+    /// The plan.
     pub plan: Plan,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// When it was worked on.
+    /// The times at which it ran.
     pub sessions: Vec<Session>,
-    /// What is known of the levels, by name.
+    /// The properties of the levels, by name.
     pub levels: BTreeMap<String, LevelFacts>,
-    /// Steps of the plan: at the levels that could be had.
+    /// The number of steps of the plan, at the available levels.
     pub steps: usize,
-    /// Those that are done.
+    /// The number of those that are done.
     pub steps_done: usize,
     /// What could not be measured, and why.
     pub skipped: Vec<Skip>,
-    /// What failed in the last session: it is tried again when the run is continued.
+    /// What failed in the last session: it is retried when the run is continued.
     pub failed: Vec<Skip>,
     /// The numbers of the table on the terminal.
     pub summary: Summary,
 }
 
-/// Who measures: a run is continued by the same only.
+/// The machine and the programs that measure: only the same ones can continue a run.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct By {
-    /// The machine, by its host name or as it was told.
+    /// The name of the machine: its host name, or the one given by --machine.
     pub machine: String,
     /// Its kernel: `Linux 6.18.44 x86_64`.
     pub kernel: String,
     /// The version of Eigentime.
     pub eigentime: String,
-    /// The SHA-256 of the probe: `sha256:` and what sha256sum(1) prints of it.
+    /// The SHA-256 of the probe: `sha256:` and what sha256sum(1) prints for it.
     pub probe: String,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It was begun, and has not ended in order.
+    /// It has started, but has not ended properly.
     Running,
     /// It was interrupted.
     Interrupted,
-    /// Something failed, which is tried again when the run is continued.
+    /// Something failed, which is retried when the run is continued.
     Incomplete,
-    /// All that can be measured is measured.
+    /// Everything that can be measured has been measured.
     Complete,
 }
 
-/// When a run was worked on, in RFC 3339.
+/// A time at which a run was in progress, in RFC 3339.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// From when.
+    /// Its begin.
     pub begin: String,
-    /// Until when; null if it has not ended in order.
+    /// Its end; null if it has not ended properly.
     pub end: Option<String>,
 }
 
-/// What is known of a level.
+/// The properties of a level.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelFacts {
-    /// How it was made: `accelerator`, `namespaces`, …
+    /// How it was set up: `accelerator`, `namespaces`, …
     pub notes: BTreeMap<String, String>,
-    /// What the doctor said there, before the first measurement.
+    /// The doctor's report there, from before the first measurement.
     pub facts: Option<Report>,
-    /// Why it could not be had, if it could not.
+    /// Why it was not available, if it was not.
     pub unavailable: Option<String>,
 }
 
-/// What was not measured.
+/// Something that was not measured.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Skip {
-    /// At which level.
+    /// The level.
     pub level: String,
-    /// Under which load; null: under all.
+    /// The load; null: all of them.
     pub load: Option<Load>,
-    /// What: a metric, a method, a source, a load, or the probe's arguments.
+    /// The metric, method, source or load, or the probe's arguments.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 

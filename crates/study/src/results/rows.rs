@@ -14,19 +14,19 @@ macro_rules! table {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, ParquetRecordWriter)]
         pub struct $name {
-            #[doc = "Which run of `eigentime bench`."]
+            #[doc = "The run of `eigentime bench`."]
             pub run: Arc<str>,
-            #[doc = "On which machine it ran."]
+            #[doc = "The machine on which it ran."]
             pub machine: Arc<str>,
-            #[doc = "At which level."]
+            #[doc = "The level."]
             pub level: Arc<str>,
-            #[doc = "Under which load."]
+            #[doc = "The load."]
             pub load: Arc<str>,
-            #[doc = "In which block, from 0."]
+            #[doc = "The block, from 0."]
             pub block: u32,
-            #[doc = "Which step of the run it was, from 0: the order in which things were measured."]
+            #[doc = "The step of the run, from 0: the order of measurement."]
             pub order: u32,
-            #[doc = "When the step began, by the wall clock of the machine on which the run was started, in nanoseconds since 1970."]
+            #[doc = "When the step began, on the wall clock of the machine on which the run was started, in nanoseconds since 1970."]
             pub begin_ns: i64,
             $(#[doc = $meaning] pub $column: $kind $(<$of>)?,)+
         }
@@ -34,13 +34,13 @@ macro_rules! table {
         impl $name {
             /// Its columns, and their meanings.
             pub const COLUMNS: &[(&str, &str)] = &[
-                ("run", "Which run of `eigentime bench`."),
-                ("machine", "On which machine it ran."),
-                ("level", "At which level."),
-                ("load", "Under which load."),
-                ("block", "In which block, from 0."),
-                ("order", "Which step of the run it was, from 0: the order in which things were measured."),
-                ("begin_ns", "When the step began, by the wall clock of the machine on which the run was started, in nanoseconds since 1970."),
+                ("run", "The run of `eigentime bench`."),
+                ("machine", "The machine on which it ran."),
+                ("level", "The level."),
+                ("load", "The load."),
+                ("block", "The block, from 0."),
+                ("order", "The step of the run, from 0: the order of measurement."),
+                ("begin_ns", "When the step began, on the wall clock of the machine on which the run was started, in nanoseconds since 1970."),
                 $((stringify!($column), $meaning.trim_ascii()),)+
             ];
         }
@@ -48,23 +48,23 @@ macro_rules! table {
 }
 
 table! {
-    /// What calls cost: a row for each record, which is a number of equal calls timed together.
+    /// The cost of calls: a row for each record, which is a number of equal calls timed together.
     CallsRow {
-        /// Which metric: a name of `eigentime-probe calls --list`.
+        /// The metric: a name of `eigentime-probe calls --list`.
         metric: Arc<str>,
         /// What served the calls: `vdso` or `system_call`.
         served: Arc<str>,
-        /// Which record of the metric in this block, from 0.
+        /// The record of the metric in this block, from 0.
         record: u32,
-        /// How many calls.
+        /// The number of calls.
         calls: u64,
-        /// What they took together, the loop included.
+        /// Their total duration, including the loop.
         elapsed_ns: u64,
-        /// What the bare loop takes for one call.
+        /// The duration of the bare loop, per call.
         loop_ns: f64,
-        /// What one call took, without the loop; of sleeps with it.
+        /// The duration of one call, without the loop; for sleeps, with it.
         call_ns: f64,
-        /// The processor that the probe stayed on; null if it did not.
+        /// The processor that the probe was pinned to; null if it was not pinned.
         cpu: Option<u32>,
         /// The scheduling policy.
         policy: Arc<str>,
@@ -74,35 +74,35 @@ table! {
 }
 
 table! {
-    /// What single readings cost: a row for each bucket of the histogram that is not empty.
+    /// The cost of single readings: a row for each bucket of the histogram that is not empty.
     ReadsRow {
         /// What was read: `tsc`, `clock_gettime`, …
         source: Arc<str>,
-        /// `hot`, or `cold`: the vDSO's code and data were flushed from the caches before each.
+        /// `hot`, or `cold`: the vDSO's code and data were flushed from the caches before each reading.
         cache: Arc<str>,
-        /// What served it: `vdso` or `system_call`; null of what only the processor or the library serves.
+        /// What served it: `vdso` or `system_call`; null if only the processor or the library serves it.
         served: Option<String>,
-        /// What the reading took with its bracket: the least value of the bucket, nothing subtracted.
+        /// The duration of the reading with its bracket: the lowest value of the bucket, with nothing subtracted.
         value_ticks: u64,
-        /// The same without the mean of an empty bracket, in nanoseconds; less than 0 where this reading took less than an empty bracket mostly does.
+        /// The same minus the mean of an empty bracket, in nanoseconds; negative if the reading took less than an empty bracket usually does.
         value_ns: f64,
-        /// How many readings were in the bucket.
+        /// The number of readings in the bucket.
         count: u64,
-        /// What an empty bracket takes, the mean.
+        /// The mean duration of an empty bracket.
         empty_mean_ticks: f64,
-        /// The same, the median, between the steps of the counter.
+        /// The median duration of an empty bracket, interpolated between the counter's steps.
         empty_median_ticks: f64,
-        /// In which steps the counter goes: all values are multiples of it.
+        /// The step of the counter: all values are multiples of it.
         step_ticks: u64,
-        /// Ticks of the processor's counter in a nanosecond.
+        /// Ticks of the processor's counter per nanosecond.
         ticks_per_ns: f64,
-        /// The mean of all values of this histogram themselves, nothing subtracted.
+        /// The mean of the values of this histogram, before they were put into buckets, with nothing subtracted.
         mean_ticks: f64,
         /// Their uncorrected standard deviation.
         sd_ticks: f64,
-        /// The greatest of them.
+        /// Their maximum.
         max_ticks: u64,
-        /// The processor that the probe stayed on; null if it did not.
+        /// The processor that the probe was pinned to; null if it was not pinned.
         cpu: Option<u32>,
         /// The scheduling policy.
         policy: Arc<str>,
@@ -112,51 +112,51 @@ table! {
 table! {
     /// How late sleeps ended: a row for each sleep.
     SleepsRow {
-        /// How: `usleep`, `nanosleep`, `clock_nanosleep`, `timerfd`, `posix_timer`, `epoll`, `sleeper`.
+        /// The method: `usleep`, `nanosleep`, `clock_nanosleep`, `timerfd`, `posix_timer`, `epoll`, `sleeper`.
         method: Arc<str>,
-        /// What was asked for.
+        /// The requested interval.
         interval_ns: u64,
         /// The timer slack; 0 for real-time policies.
         slack_ns: u64,
         /// The scheduling policy: `other`, `fifo:50`.
         policy: Arc<str>,
-        /// Which sleep of this kind in this block, from 0.
+        /// The sleep of this kind in this block, from 0.
         sleep: u64,
         /// Wake-up minus target.
         miss_ns: i64,
-        /// How many later deadlines of the even grid it made the program miss.
+        /// How many later deadlines of the regular grid the program missed because of it.
         missed: u32,
-        /// Processor time of a sleep: the mean of those that were made together.
+        /// The processor time of a sleep: the mean of a group of sleeps.
         cpu_ns: f64,
-        /// What the reading of the clock takes that is in each miss.
+        /// The duration of the clock reading that each miss includes.
         reading_ns: u64,
-        /// What was asked for and not granted; empty if nothing.
+        /// The requests that were not granted; empty if none.
         degradation: Arc<str>,
-        /// The processor that the probe stayed on; null if it did not.
+        /// The processor that the probe was pinned to; null if it was not pinned.
         cpu: Option<u32>,
     }
 }
 
 table! {
-    /// How even events were: a row for each event that came.
+    /// The regularity of events: a row for each event that came.
     EventsRow {
-        /// Whose: `timerfd`, `clock_nanosleep`, `ticker`, `bpf_timer`, `hrtimer`.
+        /// The source: `timerfd`, `clock_nanosleep`, `ticker`, `bpf_timer`, `hrtimer`.
         source: Arc<str>,
         /// Where the time of an event was taken: `user` or `kernel`.
         place: Arc<str>,
-        /// What was asked for.
+        /// The requested interval.
         interval_ns: u64,
-        /// Which event that came in this block, from 0.
+        /// The event, counting those that came in this block, from 0.
         event: u64,
-        /// When it was, since the first one was due.
+        /// Its time, since the first one was due.
         at_ns: i64,
-        /// The time since the event before; null for the first.
+        /// The time since the previous event; null for the first.
         after_ns: Option<i64>,
-        /// How many of all these events were merged into later ones.
+        /// How many of all events of the measurement were merged into later ones.
         missed_of_all: u64,
-        /// What was asked for and not granted; empty if nothing.
+        /// The requests that were not granted; empty if none.
         degradation: Arc<str>,
-        /// The processor that the probe stayed on; null if it did not.
+        /// The processor that the probe was pinned to; null if it was not pinned.
         cpu: Option<u32>,
         /// The scheduling policy.
         policy: Arc<str>,
@@ -170,37 +170,37 @@ table! {
         clock: Arc<str>,
         /// One of the processors.
         cpu: u32,
-        /// The other one; the same: within a thread on it.
+        /// The other one; if it is the same, a thread on it compared its own readings.
         other_cpu: u32,
-        /// How long was looked.
+        /// The duration of the comparison.
         looked_ns: u64,
-        /// Readings that were compared with one before them.
+        /// The readings that were compared with an earlier one.
         readings: u64,
         /// Those that were behind.
         backwards: u64,
-        /// By how much at most.
+        /// The largest step back.
         worst_ns: f64,
-        /// What would have been seen at least.
+        /// The smallest step back that would have been noticed.
         smallest_visible_ns: f64,
     }
 }
 
 table! {
-    /// What the loads did: a row for each second or so.
+    /// The effect of the loads: a row for about each second.
     LoadsRow {
-        /// Did it do what it is for?
+        /// Whether it had its intended effect.
         is_loading: bool,
-        /// What it did, or why it did not.
+        /// What it did, or why it had no effect.
         how: Arc<str>,
-        /// Over how long this was looked at.
+        /// The duration of the observation.
         looked_ns: u64,
-        /// Of all processors' time, the part that was not idle, 0 to 100.
+        /// The share of all processors' time that was not idle, 0 to 100.
         cpu_percent: f64,
-        /// By /proc/stat.
+        /// According to /proc/stat.
         context_switches_per_second: f64,
-        /// By /proc/stat.
+        /// According to /proc/stat.
         interrupts_per_second: f64,
-        /// More of it, by name: a JSON object of numbers.
+        /// More numbers, by name, as a JSON object.
         numbers_json: Arc<str>,
     }
 }

@@ -19,16 +19,16 @@ pub use gather::Gathered;
 pub use lines::{BUSY_PERCENT, remarks_of_levels};
 pub use table::Column;
 
-/// Numbers of all levels and loads.
+/// The numbers of all levels and loads.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Calls, readings, sleeps, events; in nanoseconds.
     pub rows: Vec<Row>,
-    /// Clocks compared.
+    /// The comparisons of clocks.
     pub warps: Vec<Warps>,
-    /// What speaks against these numbers, a sentence each: loads that did not load, others that
-    /// were busy, what was not granted.
+    /// The reasons to doubt these numbers, a sentence each: loads that had no effect, other
+    /// programs that were busy, privileges that were not granted.
     pub remarks: Vec<String>,
 }
 
@@ -36,34 +36,34 @@ pub struct Summary {
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Under which load.
+    /// The load.
     pub load: Load,
-    /// At which level.
+    /// The level.
     pub level: String,
-    /// What: `calls nanosleep`, `read tsc, hot`, `sleep epoll 1 ms`, `events ticker 100 µs`.
+    /// Its name: `calls nanosleep`, `read tsc, hot`, `sleep epoll 1 ms`, `events ticker 100 µs`.
     pub measurement: String,
     /// The interval of sleeps and events, in nanoseconds.
     pub interval_ns: Option<u64>,
-    /// What served calls and readings of the vDSO: `vdso`, `system_call`; none where nobody asks.
+    /// What served calls and readings of the vDSO: `vdso`, `system_call`; null for the others.
     pub served: Vec<String>,
-    /// How many values: of events, the times from one to the next.
+    /// The number of values; for events, these are the times from one to the next.
     pub count: u64,
-    /// How many events came; null of anything else.
+    /// The number of events that came; null for anything else.
     #[serde(default)]
     pub came: Option<u64>,
-    /// What the values come to; none of them is there where there is no value.
+    /// The statistics of the values; absent if there are none.
     #[serde(flatten)]
     pub numbers: Option<Numbers>,
-    /// Deadlines that sleeps slept through, events that were merged into later ones.
+    /// The deadlines missed by sleeps that ended late, or the events merged into later ones.
     pub missed: u64,
-    /// `p99_ns` of sleeps with a value for each deadline that was slept through, too (without
-    /// coordinated omission); null if there was none.
+    /// `p99_ns` of sleeps, also counting a value for each missed deadline (without coordinated
+    /// omission); null if none was missed.
     pub corrected_p99_ns: Option<f64>,
-    /// What was asked for and not granted.
+    /// The requests that were not granted.
     pub degradation: Vec<String>,
 }
 
-/// What the values of a row come to.
+/// The statistics of a row's values.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Numbers {
@@ -71,32 +71,33 @@ pub struct Numbers {
     pub mean_ns: f64,
     /// Their uncorrected standard deviation, in nanoseconds.
     pub sd_ns: f64,
-    /// Their median, in nanoseconds; of readings, between the steps of the counter.
+    /// Their median, in nanoseconds; for readings, interpolated between the counter's steps.
     pub median_ns: f64,
-    /// The median of their distances from the median, in nanoseconds.
+    /// Their median absolute deviation from the median, in nanoseconds.
     pub mad_ns: f64,
-    /// What 99 of 100 are not above, in nanoseconds.
+    /// Their 99th percentile, in nanoseconds.
     pub p99_ns: f64,
-    /// The greatest, in nanoseconds.
+    /// Their maximum, in nanoseconds.
     pub max_ns: f64,
 }
 
-/// A clock, over all pairs of processors, at a level under a load.
+/// The comparison of a clock over all pairs of processors, at a level under a load.
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warps {
-    /// Under which load.
+    /// The load.
     pub load: Load,
-    /// At which level.
+    /// The level.
     pub level: String,
-    /// Which clock.
+    /// The clock.
     pub clock: String,
-    /// Readings that were compared.
+    /// The readings that were compared.
     pub readings: u64,
-    /// Those that were behind one before them.
+    /// Those that were behind an earlier one.
     pub backwards: u64,
-    /// By how much at most, in nanoseconds.
+    /// The largest step back, in nanoseconds.
     pub worst_ns: f64,
-    /// What would have been seen at least, between the pair where it is seen worst, in nanoseconds.
+    /// The smallest step back that would have been noticed, for the least sensitive pair, in
+    /// nanoseconds.
     pub smallest_visible_ns: f64,
 }

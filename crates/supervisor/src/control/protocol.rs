@@ -26,22 +26,22 @@ pub struct Call {
     /// Returned in the answer; any JSON value.
     #[serde(default)]
     pub id: Value,
-    /// The version that the caller speaks, if it cares to be refused by another.
+    /// The version that the caller speaks, if it wants to be refused by any other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<u32>,
-    /// What is asked.
+    /// The request.
     #[serde(flatten)]
     pub method: Method,
 }
 
-/// What is asked of a timeline.
+/// A request to a timeline.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum Method {
-    /// What answers, and how programs and containers join.
+    /// Describe the supervisor, and how programs and containers join.
     Info {},
-    /// The clocks, and the members with what they wait for.
+    /// Show the clocks, and the members with what they wait for.
     Show {},
     /// Change the rate, the wall clock, or what others may do.
     Set(Settings),
@@ -49,41 +49,41 @@ pub enum Method {
     Leap {
         /// How far.
         span: Span,
-        /// When the host's wall clock shows this.
+        /// The time at which to do it, on the host's wall clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<At>,
     },
     /// Stop the clocks.
     Freeze {
-        /// Only the wall clock.
+        /// Whether to stop only the wall clock.
         #[serde(default)]
         wall: bool,
-        /// When the host's wall clock shows this.
+        /// The time at which to do it, on the host's wall clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<At>,
     },
     /// Let the clocks run again.
     Thaw {
-        /// At this rate.
+        /// The rate at which to run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Factor>,
-        /// When the host's wall clock shows this.
+        /// The time at which to do it, on the host's wall clock.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<At>,
     },
-    /// Where every clock stands, as a document that `eigentime run --continue` reads.
+    /// Get the state of every clock, as a document that `eigentime run --continue` reads.
     Save {},
     /// Remove the timeline.
     Remove {
-        /// End its members too.
+        /// Whether to end its members too.
         #[serde(default)]
         force: bool,
     },
-    /// Allow leaps over idle time, of a timeline that was made so.
+    /// Allow leaps over idle time, in a timeline that skips it.
     Skip(Skip),
     /// Wait for a condition.
     Wait(Wait),
-    /// Be told of events.
+    /// Receive events.
     Watch {},
 }
 
@@ -94,7 +94,7 @@ impl Method {
     ];
 }
 
-/// What `set` changes; at least one of them.
+/// The changes that `set` makes, at least one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -102,22 +102,22 @@ pub struct Settings {
     /// Virtual seconds per host second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Factor>,
-    /// What the wall clock is to show.
+    /// The date to set the wall clock to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<Date>,
-    /// How far the wall clock is to be from the host's.
+    /// How far from the host's to set the wall clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<Span>,
-    /// How far all clocks move forward.
+    /// How far to move all clocks forward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leap: Option<Span>,
-    /// Do all clocks stand still?
+    /// Whether to freeze all clocks, or let them run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen: Option<bool>,
-    /// When the host's wall clock shows this.
+    /// The time at which to do it, on the host's wall clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<At>,
-    /// May containers join it because their bundle names it?
+    /// Whether containers may join it because their bundle names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joinable: Option<bool>,
     /// Who may set its wall clock from inside.
@@ -125,18 +125,19 @@ pub struct Settings {
     pub settable_by: Option<SettableBy>,
 }
 
-/// Which leaps `skip` allows: at most one of these; without any, all.
+/// The leaps that `skip` allows: at most one of these may be given; without any, all leaps are
+/// allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Skip {
-    /// So many, each to the next deadline.
+    /// This many, each to the next deadline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
     /// Until the wall clock shows this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Date>,
-    /// Over so much virtual time, by the monotonic clock.
+    /// Over this much virtual time, on the monotonic clock.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
 }
@@ -149,41 +150,41 @@ pub struct Wait {
     /// The wall clock shows this date, or a later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Date>,
-    /// So much virtual time has passed, by the monotonic clock.
+    /// This much virtual time has passed, on the monotonic clock.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// All threads of all members wait.
+    /// All threads of all members are waiting.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
-    /// A thread of a member waits in a call.
+    /// A thread of a member is waiting in a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
     /// This process has started a program in the timeline, or has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined: Option<i32>,
-    /// It has made all leaps that are allowed.
+    /// The timeline has made all leaps that are allowed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
-    /// It has no members.
+    /// The timeline has no members.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub empty: bool,
     /// The timeline has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
-    /// Give up after this much time of the host.
+    /// Give up after this much host time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
 }
 
-/// Which thread is to wait, and where; whatever is left out may be any.
+/// The thread that must wait, and the call; any will do where a field is left out.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Blocked {
-    /// In this process.
+    /// The thread's process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
-    /// In this call.
+    /// The name of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
 }
@@ -293,7 +294,7 @@ impl Serialize for Factor {
 pub struct Moment {
     /// The host's, in nanoseconds since 1970.
     pub host_ns: i64,
-    /// The timeline's.
+    /// The timeline's, in nanoseconds since 1970.
     pub virtual_ns: i64,
 }
 
@@ -309,28 +310,28 @@ impl Moment {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Reply {
-    /// That of the request.
+    /// The ID of the request.
     pub id: Value,
-    /// When it was made.
+    /// When the answer was made.
     #[serde(flatten)]
     pub moment: Moment,
-    /// What comes of the request.
+    /// The outcome of the request.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What comes of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It is done.
+    /// The request was carried out.
     Result(Value),
-    /// It is not.
+    /// It was not.
     Error(Refusal),
 }
 
-/// Why a request is not carried out.
+/// Why a request was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Refusal {
@@ -338,17 +339,17 @@ pub struct Refusal {
     pub code: Code,
     /// For people.
     pub message: String,
-    /// The way out, for people.
+    /// The remedy, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// The kinds of reasons why a request is not carried out.
+/// The kinds of reasons why a request was not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// The line is no JSON object, or too long.
+    /// The line is not a JSON object, or is too long.
     InvalidRequest,
     /// There is no such method.
     UnknownMethod,
@@ -358,9 +359,9 @@ pub enum Code {
     UnsupportedProtocol,
     /// The timeline belongs to another user.
     Forbidden,
-    /// The timeline cannot do it, or its owner does not allow it.
+    /// The timeline cannot do this, or its owner does not allow it.
     Refused,
-    /// What was waited for has not happened in time.
+    /// The condition was not met in time.
     Timeout,
     /// The timeline has ended.
     Ended,
@@ -387,19 +388,19 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Something that has happened in a timeline, and when.
+/// An event in a timeline, with its time.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Happened {
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// When it was told.
+    /// When it was reported.
     #[serde(flatten)]
     pub moment: Moment,
 }
 
-/// Something that happens in a timeline.
+/// An event in a timeline.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -418,26 +419,26 @@ pub enum Event {
     },
     /// The clocks were changed.
     Changed {
-        /// Do they run?
+        /// Whether they run.
         state: State,
         /// Virtual seconds per host second while they run.
         rate: f64,
     },
-    /// Time that nobody used was skipped.
+    /// Idle time was skipped.
     Skipped {
-        /// How much.
+        /// The time skipped, in nanoseconds.
         span_ns: i64,
     },
-    /// A program was told something on its standard error, such as what is not virtualized.
+    /// A note was printed on a program's standard error, such as what is not virtualized.
     Notice {
         /// The process.
         pid: i32,
-        /// What.
+        /// The note.
         text: String,
     },
-    /// The caller did not read, and so many events were left out.
+    /// The caller did not read in time, so events were left out.
     Lost {
-        /// How many.
+        /// Their number.
         count: u64,
     },
     /// The timeline ends, and with it the connection.

@@ -15,11 +15,11 @@ use crate::saved::Saved;
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its schema is of use")]
 enum Line {
-    /// What a caller writes.
+    /// A request of a caller.
     Request(Call),
-    /// What it is answered.
+    /// The answer.
     Answer(Reply),
-    /// What happens, if it watches.
+    /// An event, for callers that watch.
     Event(Happened),
 }
 

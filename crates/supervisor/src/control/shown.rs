@@ -16,34 +16,34 @@ pub struct Shown {
     /// The timeline.
     #[serde(flatten)]
     pub timeline: Timeline,
-    /// May containers join it because their bundle names it?
+    /// Whether containers may join it because their bundle names it.
     #[serde(default)]
     pub joinable: bool,
-    /// Who may set its wall clock from inside, as it stands.
+    /// Who may currently set its wall clock from inside.
     pub settable_by: SettableBy,
     /// Why its programs are traced for their whole life, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<String>,
-    /// Do its programs go on if its supervisor is killed?
+    /// Whether its programs keep running if its supervisor is killed.
     #[serde(default)]
     pub keep_running: bool,
-    /// Where its socket is.
+    /// The path of its socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<PathBuf>,
     /// The version of its supervisor.
     #[serde(default)]
     pub version: String,
-    /// The containers that live by it.
+    /// The containers that are on it.
     pub containers: Vec<Container>,
-    /// The processes that live by it.
+    /// The processes that are on it.
     pub members: Vec<Member>,
-    /// How the calls of its members come to be translated.
+    /// How the calls of its members are translated.
     #[serde(default)]
     pub calls: Coverage,
-    /// How it skips the time that nobody uses, if it does.
+    /// How it skips idle time, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipping: Option<Skipping>,
-    /// The change that was asked for last for an instant of the host's wall clock, if any.
+    /// The last change requested for an instant of the host's wall clock, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<Scheduled>,
 }
@@ -54,53 +54,52 @@ pub struct Shown {
 pub struct Scheduled {
     /// The instant, in nanoseconds since 1970.
     pub at_ns: i64,
-    /// What has come of it.
+    /// Its state.
     #[serde(flatten)]
     pub fate: Fate,
 }
 
-/// What has come of a change for an instant.
+/// The state of a change for an instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Fate {
-    /// Its instant is ahead.
+    /// Its instant has not come yet.
     Pending,
-    /// It has taken hold.
+    /// It has taken effect.
     Made {
-        /// So long after its instant; the clocks show from then on what they would show without
-        /// the delay.
+        /// How long after its instant; the clocks then continue as if there had been no delay.
         late_ns: i64,
     },
     /// It cannot be made.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// How a timeline skips the time that nobody uses.
+/// How a timeline skips idle time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Skipping {
-    /// As it was asked for.
+    /// The requested options.
     #[serde(default)]
     pub options: String,
-    /// Has it reached the limit that it was asked for?
+    /// Whether it has reached the requested limit.
     #[serde(default)]
     pub limit_reached: bool,
-    /// Are no leaps allowed, until they are?
+    /// Whether leaps are currently not allowed.
     #[serde(default)]
     pub paused: bool,
-    /// How often it has leapt.
+    /// The number of its leaps.
     pub leaps: u64,
-    /// Over how much of its time, in nanoseconds.
+    /// The virtual time that it has skipped, in nanoseconds.
     pub skipped_ns: i64,
-    /// What holds its clocks, as it was found last; nothing while it leaps.
+    /// What last kept its clocks from leaping; empty while it leaps.
     pub held_by: Vec<Hold>,
 }
 
-/// What holds the clocks of a timeline that leaps when nobody runs.
+/// What keeps the clocks of a timeline from leaping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Hold {
@@ -114,7 +113,7 @@ pub struct Hold {
     /// The descriptor that it waits for, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub descriptor: Option<i32>,
-    /// What that is, or what the thread does.
+    /// What the descriptor is, or what the thread does.
     pub why: String,
 }
 
@@ -136,23 +135,23 @@ impl std::fmt::Display for Hold {
     }
 }
 
-/// How calls come to be translated: by a stop of the thread, or without, where their site is
+/// How calls are translated: with a stop of the thread, or without one where their site is
 /// rewritten.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Coverage {
-    /// Are places rewritten at all?
+    /// Whether sites are rewritten at all.
     #[serde(default)]
     pub rewrites: bool,
-    /// How many places of the members' code have made such calls, as far as the supervisor knows.
+    /// How many sites in the members' code have made such calls, as far as the supervisor knows.
     pub sites: usize,
-    /// How many of them go straight to the code that translates.
+    /// How many of them were rewritten to call the translating code directly.
     pub rewritten: usize,
-    /// How many stop.
+    /// How many of them stop the thread.
     pub trapped: usize,
-    /// How many stops there were.
+    /// The number of stops so far.
     pub stops: u64,
-    /// And in the last second.
+    /// The number of stops in the last second.
     pub stops_per_second: f64,
 }
 
@@ -176,29 +175,29 @@ impl Shown {
 pub struct Timeline {
     /// Its name.
     pub name: String,
-    /// Does it run?
+    /// Whether it runs.
     pub state: State,
     /// Virtual seconds per host second while it runs.
     pub rate: f64,
-    /// For how long it is still slewed, in nanoseconds of the host, if it is.
+    /// The remaining host time of the slewing in progress, in nanoseconds, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slewed_ns: Option<u64>,
-    /// Every clock, host and virtual.
+    /// Every clock, on the host and in the timeline.
     pub clocks: Vec<Reading>,
-    /// The process that keeps it.
+    /// The process ID of its supervisor.
     pub supervisor: i32,
 }
 
-/// Does a timeline run?
+/// Whether a timeline runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It does.
+    /// It runs.
     Running,
-    /// It stands still.
+    /// It is frozen.
     Frozen,
-    /// Its wall clock stands still, and its other clocks run.
+    /// Its wall clock is frozen, and its other clocks run.
     #[serde(rename = "wall frozen")]
     WallFrozen,
 }
@@ -213,11 +212,11 @@ impl std::fmt::Display for State {
     }
 }
 
-/// A clock on both sides.
+/// A clock, on the host and in the timeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Reading {
-    /// Its name, as in `CLOCK_…`, in small letters.
+    /// Its name, as in `CLOCK_…`, in lower case.
     pub clock: String,
     /// The host's, in nanoseconds.
     pub host_ns: i64,
@@ -225,43 +224,44 @@ pub struct Reading {
     pub virtual_ns: i64,
 }
 
-/// A process that lives by a timeline.
+/// A process on a timeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Member {
-    /// Its number, as the supervisor sees it.
+    /// Its process ID, as the supervisor sees it.
     pub pid: i32,
-    /// What it runs, with its arguments.
+    /// Its program, with the arguments.
     pub command: String,
-    /// Was it returned to host time? Then it only ends with the timeline.
+    /// Whether it was returned to host time. Then it is a member only in that it ends with the
+    /// timeline.
     pub detached: bool,
-    /// Has it joined, and not started its program yet?
+    /// Whether it has joined but not yet started its program.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub starting: bool,
-    /// The number of its container, if it is in one.
+    /// The ID of its container, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Why it is traced for its whole life, if others are not.
+    /// Why it is traced for its whole life, if the others are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<String>,
-    /// The timeline by which it lives, if that is one inside this one.
+    /// The timeline that it is on, if that is one nested in this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inner: Option<Inner>,
-    /// What its threads do.
+    /// The state of its threads.
     pub threads: Vec<Thread>,
 }
 
-/// A timeline inside another, made there by `eigentime run`.
+/// A timeline nested in another, created there by `eigentime run`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Inner {
-    /// How its clocks were asked for, on top of those outside; empty if they are the same.
+    /// The requested clocks, relative to the outer ones; empty if they are the same.
     pub options: String,
-    /// Does it run?
+    /// Whether it runs.
     pub state: State,
     /// Virtual seconds per host second while it runs.
     pub rate: f64,
-    /// Every clock, host and virtual.
+    /// Every clock, on the host and in the timeline.
     pub clocks: Vec<Reading>,
 }
 
@@ -269,27 +269,27 @@ pub struct Inner {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Thread {
-    /// Its number.
+    /// Its thread ID.
     pub tid: i32,
-    /// The call in which it waits; none if it runs.
+    /// The call in which it waits; absent if it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Until when it waits; none if for ever.
+    /// When its wait ends; absent if there is no timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<WaitsFor>,
 }
 
-/// Until when a thread waits.
+/// When a thread's wait ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct WaitsFor {
     /// The timeline's clock.
     pub clock: String,
-    /// What it will show, in nanoseconds.
+    /// What the clock will show then, in nanoseconds.
     pub at_ns: i64,
-    /// How much virtual time is left.
+    /// The remaining virtual time, in nanoseconds.
     pub left_ns: i64,
-    /// How much host time is left as the timeline runs now; none if it stands still.
+    /// The remaining host time at the current rate, in nanoseconds; absent if it is frozen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_left_ns: Option<i64>,
 }

@@ -6,9 +6,10 @@
     for sentence in conclude(results):
         print(sentence.text)
 
-Read in this order: `basics`, `units`, `results` (what was measured), `statistics`, `analysis` (all comparisons,
-made once), `tables`, `papers` (what was published, beside it), `charts`, `conclusions`, `comparison`
-(two sets of results), `page`, `report` (all put together), `outputs` and `cli`.
+Read in this order: `basics`, `units`, `results` (the measurements), `statistics`, `analysis` (all
+comparisons, made once), `tables`, `papers` (published numbers beside them), `charts`,
+`conclusions`, `comparison` (two sets of results), `page`, `report` (the whole report), `outputs`
+and `cli`.
 """
 
 from importlib import import_module
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
         write,
     )
 
-# Where names are, those first that are imported soonest.
+# The modules of the public names, those that import fastest first.
 _PLACES = (
     "results", "analysis", "tables", "papers", "charts", "conclusions", "comparison", "page", "report",
 )  # fmt: skip
@@ -71,7 +72,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What computes and draws takes a second to import: that is done when it is asked for."""
+    """Imports what computes and draws, which takes a second, only when it is needed."""
     if name in __all__:
         for place in _PLACES:
             module = import_module(f"{__name__}.{place}")

@@ -1,4 +1,4 @@
-"""Every comparison of a set of results, made once and held for tables, charts and sentences."""
+"""All comparisons of a set of results, made once and shared by tables, charts and sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,36 +14,36 @@ from eigentime_report.results.cell import Blocks, Counts, Floats
 
 Factor: TypeAlias = Literal["level", "load"]
 
-# What is taken of each replicate, and compared. Of events it is their standard
-# deviation, as in the timer-event paper: the mean interval of a periodic timer is what was asked
-# for, however late single events are.
+# The statistic of each replicate that is compared. For events this is the standard deviation, as in
+# the timer-event paper: the mean interval of a periodic timer is the requested one, however late
+# single events are.
 COMPARED: Mapping[str, str] = {"calls": "mean", "read": "median", "sleep": "median", "events": "sd"}
 
-# Statistics of which what was asked for is a part: all but those of scatter.
+# Statistics that include the requested part: all except those of scatter.
 QUANTILES: Mapping[str, float] = {"median": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 PLACES = ("mean", *QUANTILES, "max", "min")
 
-# What the timing paper's factors are tried on, in its order.
+# The statistics to which the timing paper's factors are applied, in its order.
 FACTORED = ("median", "mad", "maximum", "minimum")
 
 # Units of tests, the smallest first.
 UNITS = ("record", "batch", "block")
 
 
-# A timer that misses more of its events than this does not keep its interval: the few that came
-# may well be even.
+# A timer that misses more of its events than this does not keep its interval: the few that came may
+# still be regular.
 MISSED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What the values of a cell are like."""
+    """The description of a cell's values."""
 
     cell: Cell
     numbers: statistics.Descriptives
     # By quantile, with intervals.
     tails: Mapping[float, statistics.Interval]
-    # Of events, the 99 % interval of the mean.
+    # For events, the 99 % interval of the mean.
     mean_99: statistics.Interval | None
     outliers: statistics.Outliers
 
@@ -54,48 +54,48 @@ class Compared:
 
     quantity: Quantity
     factor: Factor
-    # The load or the level that is the same in all of it.
+    # The load or the level that is fixed.
     held: str
-    # What was taken of each replicate: of sleeps of 100 ms, how late it is.
+    # The statistic of each replicate; for sleeps of 100 ms, how late they end.
     statistic: str
-    # What the replicates are: blocks, records, batches; and why.
+    # The kind of replicates: blocks, records or batches; and the reason.
     unit: str
     why: str
-    # In how many blocks the least of them were measured.
+    # The lowest number of blocks among them.
     blocks: int
     comparison: statistics.Comparison
 
     @property
     def base(self) -> str:
-        """What the others are compared with."""
+        """The base of the comparison."""
         return self.comparison.groups[0].name
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The levels or loads beside the first one."""
+        """The levels or loads other than the first."""
         return tuple(group.name for group in self.comparison.groups[1:])
 
     def against_base(self, other: str) -> statistics.Contrast:
-        """By how much `other` is more than the first one."""
+        """How much larger `other` is than the base."""
         return self.comparison.pair(other, self.base)
 
 
 @dataclass(frozen=True, eq=False)
 class FactorTest:
-    """Which of function, level and load matter to one statistic of a group of quantities."""
+    """The effects of function, level and load on one statistic of a group of quantities."""
 
     kind: str
-    # The factors that all of them share: `1 ms, other`.
+    # The factors that they have in common: `1 ms, other`.
     among: str
     statistic: str
     unit: str
     effects: tuple[statistics.FactorEffect, ...]
-    # Functions that were not measured everywhere, and are not in it.
+    # Functions that are missing because they were not measured everywhere.
     left_out: tuple[str, ...]
 
 
 class Analysis:
-    """Comparisons and descriptions of a set of results, each made when it is first asked for."""
+    """Comparisons and descriptions of a set of results, each made on first use."""
 
     def __init__(
         self,
@@ -108,19 +108,19 @@ class Analysis:
         self.results = results
         self.confidence = confidence
         self.same_within = same_within
-        # Whether Levene's test chooses which test follows.
+        # Whether Levene's test selects the following test.
         self.as_in_paper = as_in_paper
-        # By quantity, level and load: what the values are like; None where nothing was measured.
+        # By quantity, level and load: the description of the values; None if nothing was measured.
         self.description = cache(self._description)
-        # By quantity, factor, and the load or level that is held: over levels under that load, or over
-        # loads at that level; None where there are not two of them.
+        # By quantity, factor and fixed load or level: over levels under that load, or over loads at
+        # that level; None if there are fewer than two.
         self.compared = cache(self._compared)
         # By kind: function × level × load on median, MAD, maximum and minimum of the replicates.
         self.factor_tests = cache(lambda kind: tuple(self._factored(kind)))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds that were measured, in the order of the quantities."""
+        """The measured kinds, in the order of the quantities."""
         return tuple(dict.fromkeys(it.kind for it in self.results.quantities))
 
     def quantities(self, kind: str) -> tuple[Quantity, ...]:
@@ -128,7 +128,7 @@ class Analysis:
         return tuple(it for it in self.results.quantities if it.kind == kind)
 
     def descriptions(self, kind: str) -> Iterator[Description]:
-        """All of a kind, by quantity, load and level."""
+        """All descriptions of a kind, by quantity, load and level."""
         for quantity in self.quantities(kind):
             for load in self.results.loads:
                 for level in self.results.levels:
@@ -136,7 +136,7 @@ class Analysis:
                         yield found
 
     def comparisons(self, kind: str, factor: Factor) -> Iterator[Compared]:
-        """All of a kind, quantity after quantity."""
+        """All comparisons of a kind, by quantity."""
         steady = self.results.loads if factor == "level" else self.results.levels
         for quantity in self.quantities(kind):
             for held in steady:
@@ -163,7 +163,7 @@ class Analysis:
         )
         found = [self.results.cell(quantity, *place) for place in places]
         cells = [cell for cell in found if cell and keeps_time(cell)]
-        # Without the first one there is nothing that the others could be compared with.
+        # Without the first one, there is nothing to compare the others with.
         if len(cells) < 2 or next(filter(None, found)) is not cells[0]:
             return None
         statistic = COMPARED[quantity.kind]
@@ -189,7 +189,7 @@ class Analysis:
             most = max(map(len, by_function.values()))
             left_out = [it.subject for it, its in by_function.items() if len(its) < most]
             cells = [cell for its in by_function.values() if len(its) == most for cell in its]
-            # A single record has no scatter of its own.
+            # A single record has no scatter.
             unit, replicates = of_one_unit(cells, ("batch", "block"))
             counts = [its.count for its in replicates]
             factors = {
@@ -210,19 +210,19 @@ class Analysis:
                 yield FactorTest(kind, among, statistic, unit, tuple(effects), tuple(left_out))
 
 
-# The analysis of a set of results: what is compared in it is compared once.
+# The analysis of a set of results, cached so that nothing is compared twice.
 analyse = Analysis
 
 
 def asked_of(statistic: str, cell: Cell) -> int:
-    """What was asked for of it: a part of 100 ms is far more than that part of how late a sleep ends."""
+    """The requested part: a percentage of 100 ms is far more than the same of a sleep's latency."""
     return cell.quantity.asked_ns if statistic in PLACES else 0
 
 
 def compare_cells(
     statistic: str, cells: Mapping[str, Cell], rows: Mapping[str, Floats], **terms: Any
 ) -> statistics.Comparison:
-    """The comparison of cells by rows of a statistic, an entry for each of their replicates."""
+    """Compares the statistic of cells, with an entry for each of their replicates."""
     return statistics.compare(
         {name: row - asked_of(statistic, cells[name]) for name, row in rows.items()},
         resolutions={name: cells[name].resolution(statistic, row) for name, row in rows.items()},
@@ -231,7 +231,7 @@ def compare_cells(
 
 
 def missed_share(cell: Cell) -> float:
-    """How many of the events were merged into later ones, of 1; of all else 0."""
+    """The share of events that were merged into later ones; 0 for everything else."""
     missed = cell.facts.get("missed", 0)
     if cell.quantity.kind != "events" or not isinstance(missed, int):
         return 0.0
@@ -239,12 +239,12 @@ def missed_share(cell: Cell) -> float:
 
 
 def keeps_time(cell: Cell) -> bool:
-    """Are there as good as all events, so that their evenness can be compared?"""
+    """Whether practically no events are missing, so that their regularity can be compared."""
     return missed_share(cell) <= MISSED
 
 
 def describe(cell: Cell) -> statistics.Descriptives:
-    """What the values of a cell are like; of readings, between the steps of the counter."""
+    """Describes the values of a cell; for readings, interpolated between the counter's steps."""
     numbers = statistics.describe(cell.values, cell.weights)
     if cell.histogram is None:
         return numbers
@@ -260,9 +260,9 @@ def describe(cell: Cell) -> statistics.Descriptives:
 
 
 def sample(cell: Cell) -> tuple[Floats, Counts | None, Blocks]:
-    """Values, how often each came, and their blocks; of readings the middles of their buckets.
+    """The values, their frequencies and their blocks; for readings the middles of their buckets.
 
-    So they are measured as the median is, between the steps of the counter.
+    They are thus measured like the median, between the steps of the counter.
     """
     its = cell.histogram
     if its is None:
@@ -274,9 +274,9 @@ def sample(cell: Cell) -> tuple[Floats, Counts | None, Blocks]:
 def of_one_unit(
     cells: Sequence[Cell], units: Sequence[str] = UNITS
 ) -> tuple[str, list[Replicates]]:
-    """The cells' replicates, all of the unit that every one of them has.
+    """The cells' replicates, all of a unit that each of them has.
 
-    A cell with too few blocks has smaller units, and so have the others beside it then.
+    A cell with too few blocks has smaller units; the others then use them too.
     """
     places = [UNITS.index(cell.replicates.unit) for cell in cells]
     unit = max(UNITS[min(places)], units[0], key=UNITS.index)
@@ -286,7 +286,7 @@ def of_one_unit(
 
 
 def _why(replicates: Mapping[str, Replicates]) -> str:
-    """Why this unit, by the level or load that has the fewest blocks, which is named."""
+    """The reason for this unit, with the level or load that has the fewest blocks."""
     blocks = [its.blocks for its in replicates.values()]
     least = {name: its for name, its in replicates.items() if its.blocks == min(blocks)}
     why = min(least.values(), key=lambda it: it.count).why
@@ -294,7 +294,7 @@ def _why(replicates: Mapping[str, Replicates]) -> str:
 
 
 def _stratum(quantity: Quantity) -> str:
-    """What is the same of quantities whose functions are compared with each other."""
+    """What quantities have in common whose functions are compared with each other."""
     words = list(quantity.factors.values())
     if quantity.kind == "calls":
         words.append("sleeps of 100 ms" if quantity.asked_ns else "calls")

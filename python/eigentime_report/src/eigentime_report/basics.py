@@ -1,4 +1,4 @@
-"""What all parts use: things that belong together, how several are told, and what is refused."""
+"""Common helpers: grouping, lists in words, and errors."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -8,11 +8,11 @@ Item = TypeVar("Item")
 
 
 class Refused(Exception):
-    """What cannot be done, with the reason and the way out."""
+    """A rejected request, with the reason and the remedy."""
 
 
 def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
-    """The items of each key, in the order in which they come."""
+    """The items of each key, in their original order."""
     found: dict[Key, list[Item]] = {}
     for key, item in pairs:
         found.setdefault(key, []).append(item)
@@ -20,12 +20,12 @@ def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
 
 
 def once(items: Iterable[Item]) -> list[Item]:
-    """Each of them once, in their order."""
+    """The items without duplicates, in their order."""
     return list(dict.fromkeys(items))
 
 
 def listed(words: Sequence[str], most: int = 6) -> str:
-    """`a, b and c`; of many the first ones, and how many more there are."""
+    """`a, b and c`; for many items the first ones, and the number of the rest."""
     shown = list(words)
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]

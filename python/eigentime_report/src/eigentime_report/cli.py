@@ -1,4 +1,4 @@
-"""`eigentime report`: what follows from results of `eigentime bench`."""
+"""`eigentime report`: conclusions from results of `eigentime bench`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from eigentime_report import __version__
 from eigentime_report.basics import Refused
 
-# What computes takes a second to import, which those who ask for help need not wait for.
+# Computing modules take a second to import, which `--help` does not need.
 if TYPE_CHECKING:
     from eigentime_report.comparison import Judgement
     from eigentime_report.page import Page
@@ -27,34 +27,34 @@ FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130
 
-# Begins the terminal's line anew.
+# Returns to the beginning of the terminal's line.
 WIPE = "\r\x1b[K"
 
 FIGURE_FORMATS = ("png", "svg")
-# With less, a coin would do.
+# Any less would be no better than a coin toss.
 LEAST_CONFIDENCE = 0.5
 
 NOTES = """\
-Without -o, what is to be concluded is printed, and no file is written. Of two folders, the
-first is from before and the second from afterwards, and what has changed is told. Three or
-more are put side by side: their levels are called FOLDER: LEVEL.
+Without -o, the conclusions are printed, and no file is written. Of two folders, the first is
+from before and the second from after a change, and the report shows what has changed. Three or
+more are shown side by side: their levels are called FOLDER: LEVEL.
 
 A condition is [STATISTIC] QUANTITY[@level=NAME,load=NAME] OP LIMIT:
   STATISTIC  mean, median, p90, p99, p99.9, max, min, sd or mad;
-             without one, of calls the mean, of readings and sleeps the
-             median, of events the SD. p90 needs 36 samples, p99 368 and
+             by default the mean for calls, the median for readings and
+             sleeps, and the SD for events. p90 needs 36 samples, p99 368 and
              p99.9 3,688; changes of these and of medians need 5 blocks
   QUANTITY   a name or parts of it: vdso_gettimeofday, sleep/nanosleep/1ms
   OP LIMIT   > +5%, < -5%, > +100ns: a change from the first folder to the
              second; > 200us: a value
-Each is held against an interval, made by drawing whole blocks (block
+Each is compared with an interval, computed by resampling whole blocks (block
 bootstrap): it is reached if the whole interval keeps the limit, missed if
-all of it is beyond, and undecided if the limit is within. What is
-undecided is told, and does not fail but with --fail-undecided: measure in
-more blocks.
-Other changes are judged from 3 blocks on each side (eigentime bench --blocks 5),
-and not where the clock goes in steps that are larger than what is asked
-about; of sleeps of 100 ms by how late they end.
+all of it is beyond the limit, and undecided if the limit is within it. An
+undecided condition is reported, and is a failure only with --fail-undecided:
+to decide it, measure more blocks.
+Other changes need 3 blocks on each side (eigentime bench --blocks 5). They
+are not judged if the steps of the clock are larger than the limit; sleeps of
+100 ms are judged by how late they end.
 
 Examples:
   eigentime report results
@@ -103,14 +103,14 @@ def _wrong(reason: str) -> argparse.ArgumentTypeError:
 
 # By their flags.
 SWITCHES = {
-    "--fail-undecided --fail-open": "end with status 1 also if a condition is undecided: its "
+    "--fail-undecided --fail-open": "exit with status 1 also if a condition is undecided: its "
     "limit is within the interval",
-    "--as-in-paper": "let Levene's test choose between Tukey's and Games and Howell's, as published "
-    "tables have it; else it is Games and Howell's always",
+    "--as-in-paper": "let Levene's test choose between Tukey's test and Games and Howell's, as in "
+    "published tables; otherwise it is always Games and Howell's",
     "--json": "print JSON",
-    "-q --quiet": "do not tell what is done at the moment",
+    "-q --quiet": "do not show progress",
 }
-# What can be given several times: its flags, metavar and type, and what it is for.
+# Repeatable options: flags, metavar, type and help.
 LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
     (
         "-o --output",
@@ -118,15 +118,15 @@ LISTS: tuple[tuple[str, str, Callable[[str], object], str], ...] = (
         Path,
         "write a page (.html), text with all tables (.md, .tex, .json) or a folder of tables (.csv)",
     ),
-    ("--fail-if", "CONDITION", str, "end with status 1 if this is so (missed); see below"),
+    ("--fail-if", "CONDITION", str, "exit with status 1 if this is so (missed); see below"),
 )
-# What can be given once, with its default.
+# Options that can be given once, with their defaults.
 VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
     ("--tables", "DIR", Path, None, "write each table as CSV, HTML, Markdown and LaTeX"),
     ("--figures", "DIR", Path, None, "write each chart as an image"),
-    ("--figure-format", "FORMAT,...", _formats, ["svg"], "of these: png, svg (svg)"),
-    ("--confidence", "SHARE", _confidence, 0.95, "at which intervals hold and tests decide (0.95)"),
-    ("--same-within", "SHARE", _share, 0.01, "up to which differences do not matter (1%%)"),
+    ("--figure-format", "FORMAT,...", _formats, ["svg"], "the formats of images: png, svg (svg)"),
+    ("--confidence", "SHARE", _confidence, 0.95, "the confidence of intervals and tests (0.95)"),
+    ("--same-within", "SHARE", _share, 0.01, "differences up to this do not matter (1%%)"),
     ("--title", "TEXT", str, None, "the page's title"),
     (
         "--only",
@@ -134,15 +134,15 @@ VALUES: tuple[tuple[str, str, Callable[[str], object], object, str], ...] = (
         lambda text: [it for it in text.split(",") if it],
         [],
         (
-            "all but a page in short: of the tables these only, and no sentences that matter less; "
-            "without a file to write, print these"
+            "write only these tables, and no less important sentences, except to a page; "
+            "without a file to write, print these tables"
         ),
     ),
 )
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments."""
+    """The argument parser."""
     found = argparse.ArgumentParser(
         prog="eigentime report",
         description="Evaluate results of eigentime bench: tables, tests, plots and conclusions.",
@@ -155,7 +155,7 @@ def parser() -> argparse.ArgumentParser:
     add("folders", metavar="DIR", nargs="+", type=Path, help=folders)
     for flags, name, kind, words in LISTS:
         several = {"action": "append", "default": [], "type": kind}
-        add(*flags.split(), metavar=name, help=f"{words}; several times", **several)
+        add(*flags.split(), metavar=name, help=f"{words}; may be repeated", **several)
     for flags, name, kind, default, words in VALUES:
         add(flags, metavar=name, type=kind, default=default, help=words)
     for flags, words in SWITCHES.items():
@@ -166,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Does what is asked for, and returns the exit status."""
+    """Does what is requested, and returns the exit status."""
     options = parser().parse_args(arguments)
     try:
         return _run(options)
@@ -215,7 +215,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _print(text: str) -> None:
-    """Prints, or says why that cannot be."""
+    """Prints, or reports why that failed."""
     try:
         print(text, end="", flush=True)
     except OSError as error:
@@ -225,7 +225,7 @@ def _print(text: str) -> None:
 
 
 def _detail(options: argparse.Namespace) -> Detail:
-    """How much of a report anybody will see."""
+    """How much of the report is needed."""
     from eigentime_report.report import Detail
 
     if options.figures or any(it.suffix.lower() == ".html" for it in options.output):
@@ -235,7 +235,7 @@ def _detail(options: argparse.Namespace) -> Detail:
 
 
 def _load(folders: Sequence[Path], tell: Tell) -> tuple[Results | None, Results]:
-    """The results from before, if there are two folders, and those to report on."""
+    """The results from before, if there are two folders, and the results to report on."""
     from eigentime_report.report import told_apart
     from eigentime_report.results import load
 
@@ -269,7 +269,7 @@ def _page(
 
 
 def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
-    """Says which conditions are not reached, and returns the exit status."""
+    """Prints which conditions are not met, and returns the exit status."""
     from eigentime_report.comparison import Outcome
 
     for it in judgements:
@@ -283,7 +283,7 @@ def _outcome(judgements: Sequence[Judgement], fails_undecided: bool) -> int:
 
 @contextmanager
 def _progress(is_quiet: bool) -> Iterator[Tell]:
-    """Says on a terminal what is done at the moment, in one line that goes when all is done."""
+    """Shows the current step on a terminal, in one line that disappears at the end."""
     is_seen = sys.stderr.isatty() and not is_quiet
 
     def show(text: str) -> None:
@@ -300,13 +300,13 @@ def _progress(is_quiet: bool) -> Iterator[Tell]:
 
 
 def main() -> NoReturn:
-    """The program. Status 1 is for conditions that have failed, and for nothing else."""
-    # As for other programs, it is no fault that nobody reads to the end.
+    """The program. Status 1 is only for failed conditions."""
+    # As in other programs, a closed output pipe is not an error.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    # Those that are not closed.
+    # The streams that are not closed.
     streams = [it for it in (sys.stdout, sys.stderr) if it]
     for stream in streams:
-        # A terminal that has no µ is to show the rest.
+        # A terminal without µ still shows the rest.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -328,7 +328,7 @@ def main() -> NoReturn:
         try:
             stream.flush()
         except OSError as error:
-            # Python would try it once more, and end with a status of its own.
+            # Python would try to flush again, and exit with its own status.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if not status:
                 print(f"eigentime report: {error.strerror or error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A report as files, by their suffixes, and as text for a terminal."""
+"""A report as files, by suffix, and as text for a terminal."""
 
 import json
 import os
@@ -22,28 +22,28 @@ from eigentime_report.tables import Between, Form, Table, write
 from eigentime_report.tables.table import plain
 from eigentime_report.tables.writers import FORMS, escape
 
-# The version of the form of JSON.
+# The version of the JSON format.
 JSON_FORM = 1
 
-# GitHub takes so many characters in an issue or a comment.
+# GitHub's limit for issues and comments, in characters.
 ISSUE = 65_536
 
-# Text on a terminal is not wider than this, however wide that is.
+# The maximum width of text, even on a wider terminal.
 WIDEST = 100
 NO_BREAK = "\u00a0"
 
 
 class OutputError(Refused):
-    """Something that cannot be written, with the reason and the way out."""
+    """Something that cannot be written, with the reason and the remedy."""
 
 
 def suffix_of(path: Path) -> str:
-    """What a file's suffix says, in capitals or not."""
+    """A file's suffix in lower case."""
     return path.suffix.lower()
 
 
 def only(page: Page, patterns: Sequence[str]) -> Page:
-    """The page in short: its first sentences and notes, and the tables whose names match."""
+    """A shortened page: its first sentences and notes, and the tables whose names match."""
     known = [table.key for table in page.tables()]
     for pattern in patterns:
         if not matching(page.tables(), [pattern]):
@@ -59,7 +59,7 @@ def only(page: Page, patterns: Sequence[str]) -> Page:
 
 
 def check(path: Path) -> None:
-    """Refuses what cannot be written, before anything is computed for it."""
+    """Rejects what cannot be written before anything is computed for it."""
     if suffix_of(path) not in SUFFIXES:
         raise OutputError(
             f"{path}: a report is written as {', '.join(SUFFIXES)}, which the suffix says\n"
@@ -73,7 +73,7 @@ def check(path: Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Makes a folder, or says why it cannot be written to."""
+    """Creates a folder, or reports why it cannot be written to."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -83,7 +83,7 @@ def check_folder(path: Path) -> None:
 
 
 def warn_of_length(path: Path) -> None:
-    """Tells that a file of Markdown is too long for what it may be meant for."""
+    """Warns if a Markdown file is too long for its likely purpose."""
     if suffix_of(path) != ".md":
         return
     length = len(path.read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ def warn_of_length(path: Path) -> None:
 
 
 def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> None:
-    """Writes a report to a file, or to a folder of CSV files, as the suffix says."""
+    """Writes a report to a file, or to a folder of CSV files, depending on the suffix."""
     suffix = suffix_of(path)
     if suffix == FOLDER_SUFFIX:
         write_tables(path, page, (FOLDER_SUFFIX,))
@@ -105,14 +105,14 @@ def write_report(path: Path, page: Page, judgements: Sequence[Judgement]) -> Non
 
 
 def write_tables(folder: Path, page: Page, suffixes: Sequence[str] = tuple(FORMS)) -> None:
-    """Writes each table to files of its own, called by the table's key."""
+    """Writes each table to files named after its key."""
     for table in page.tables():
         for suffix in suffixes:
             _write(folder / f"{table.key}{suffix}", write(table, FORMS[suffix]))
 
 
 def write_figures(folder: Path, page: Page, suffixes: Sequence[str], tell: Tell = unheard) -> None:
-    """Writes each chart as images, called by the chart's key."""
+    """Writes each chart as images named after its key."""
     charts = list(page.charts())
     for done, chart in enumerate(charts, start=1):
         tell(f"drawing {done} of {len(charts)} images")
@@ -123,14 +123,14 @@ def write_figures(folder: Path, page: Page, suffixes: Sequence[str], tell: Tell 
 
 
 def _write(path: Path, text: str) -> None:
-    """Writes all of a file or nothing; what is no character, as in a title, by its number."""
+    """Writes a file atomically; invalid characters, as in a title, are escaped."""
     with _writing(path), replacing(path) as new:
         new.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """What stops a file from being written is said as ours."""
+    """Converts errors of writing a file to ours."""
     try:
         yield
     except OSError as error:
@@ -141,7 +141,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def markdown(page: Page) -> str:
-    """What to conclude, as a list, and all tables."""
+    """The conclusions as a list, and all tables."""
     lines = [f"# {escape(page.title)}\n"]
     if page.subtitle:
         lines.append(f"{escape(page.subtitle)}\n")
@@ -159,23 +159,23 @@ def markdown(page: Page) -> str:
 
 
 def _prose(text: str) -> str:
-    """A sentence, in which options are between backticks; the rest is escaped."""
+    """A sentence in which code is between backticks; the rest is escaped."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
-    # Within words a `_` is one, and names are to be found.
+    # Within words, `_` is literal, so that names can be searched for.
     return "`".join(
         part if place % 2 else escape(part).replace("\\_", "_") for place, part in enumerate(parts)
     )
 
 
 def tables(page: Page, form: Form = "markdown") -> str:
-    """All tables and nothing else, to read; or for a document that takes them in by `\\input`."""
+    r"""The tables alone, for reading, or for a document that includes them with `\input`."""
     return "\n".join(write(table, form) for table in page.tables())
 
 
 def as_json(page: Page, judgements: Sequence[Judgement]) -> str:
-    """All of it but the charts, for programs."""
+    """Everything but the charts, for programs."""
     found = {
         "form": JSON_FORM,
         "title": page.title,
@@ -217,7 +217,7 @@ def _plain(cell: Any) -> Any:
     value: Any = plain(cell)
     if isinstance(value, Between):
         return [value.low, value.high]
-    # numpy's numbers are none to json.
+    # The json module does not accept numpy's numbers.
     return value.item() if hasattr(value, "item") else value
 
 
@@ -228,16 +228,16 @@ TEXTS: Mapping[str, Callable[[Page, Sequence[Judgement]], str]] = {
     ".json": as_json,
 }
 
-# This is a folder: each table has other columns.
+# This is a folder, because tables have different columns.
 FOLDER_SUFFIX = ".csv"
 SUFFIXES = (*TEXTS, FOLDER_SUFFIX)
 
 
 def on_terminal(page: Page) -> str:
-    """What to conclude, in lines that fit, and how much more a page has."""
+    """The conclusions, in lines that fit, and a hint at what a page would add."""
     lines = [page.title, *_wrapped(page.subtitle), ""]
     for sentence in page.sentences:
-        # Outcomes are told by themselves, as errors are.
+        # Outcomes are printed separately, like errors.
         if sentence.table_key != CONDITIONS:
             lines += _wrapped(sentence.text, "- ", "  ")
     more = [
@@ -251,7 +251,7 @@ def on_terminal(page: Page) -> str:
 
 
 def _wrapped(text: str, first: str = "", others: str = "") -> list[str]:
-    """Lines in which no number is parted from its unit, and no word is broken."""
+    """Wraps lines without separating numbers from units or breaking words."""
     lines = textwrap.wrap(
         re.sub(r"(?<=\d) (?=%|[nµm]?s\b)", NO_BREAK, text),
         min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST),

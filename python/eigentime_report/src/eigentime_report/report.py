@@ -1,4 +1,4 @@
-"""A report put together: results in, a page with its sections out."""
+"""Assembles a report: from results to a page with its sections."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,12 +23,12 @@ from eigentime_report.results.manifest import Level
 from eigentime_report.tables import FACTORS, Table, measured_tables
 
 ChartOf: TypeAlias = Callable[..., Chart]
-# Hears what is done at the moment.
+# Receives the current step.
 Tell: TypeAlias = Callable[[str], None]
 
 
 class Detail(IntEnum):
-    """How much of a report is wanted: each has what those before it have."""
+    """The amount of detail: each level includes the previous ones."""
 
     WORDS = 1
     TABLES = 2
@@ -42,10 +42,10 @@ class Part:
     key: str
     title: str
     tables: tuple[str, ...]
-    # Of each quantity of the kind that is called as the part is.
+    # One for each quantity of the kind with the part's name.
     charts: tuple[ChartOf, ...] = ()
-    # By their subjects, what the page's first picture has of it; the charts of the first of
-    # these are seen first. Without one of them, it is the first quantity.
+    # By subject, the quantities in the page's first picture; the charts of the first are shown
+    # first. By default, it is the first quantity.
     main: tuple[str, ...] = ()
 
 
@@ -82,29 +82,29 @@ PARTS = (
     Part("beside", "Beside what was published", ("published",)),
     Part("places", "Where and under which loads was measured", ("levels", "loads")),
 )
-# Tables of each part for those who want to know it exactly.
+# Tables of each part with the details.
 FOLDED = ("pairs-{}-*", "descriptives-{}", "tests-{}-*", "factors-{}")
 
 
 def unheard(words: str) -> None:
-    """Tells nobody."""
+    """Ignores the current step."""
 
 
 def picture_of(analysis: Analysis) -> Chart | None:
-    """What each level costs, under the first load; None where there is one level."""
+    """The cost of each level, under the first load; None if there is only one level."""
     load = analysis.results.loads[0]
     compared = [it for part in PARTS for it in analysis.comparisons(part.key, "level")]
     return _picture((it for it in compared if it.held == load), levels=analysis.results.levels)
 
 
 def picture_of_changes(changes: Changes) -> Chart | None:
-    """What has changed at all levels, under the first load."""
+    """The changes at all levels, under the first load."""
     load = changes.after.loads[0]
     return _picture((it for it in changes.changes if it.load == load), title="What has changed")
 
 
 def _picture(compared: Iterable[Compared], **words: Any) -> Chart | None:
-    """That of the comparisons of each part's main quantities, in the parts' order."""
+    """The picture of the comparisons of each part's main quantities, in the parts' order."""
     given = list(compared)
     found: list[Compared] = []
     for part in PARTS:
@@ -117,7 +117,7 @@ def _picture(compared: Iterable[Compared], **words: Any) -> Chart | None:
 
 
 def every_table(analysis: Analysis) -> Iterator[Table]:
-    """Those that have rows: the papers' first, then kind by kind, then what was measured where."""
+    """All tables with rows: first the papers', then by kind, then the conditions of measurement."""
     tables = (*papers_tables(analysis), *measured_tables(analysis))
     return (table for table in tables if not table.is_empty)
 
@@ -177,7 +177,7 @@ def _charts(
     cells_of: Callable[[Quantity], list[Cell]],
     levels: Sequence[str] = (),
 ) -> Iterator[Block]:
-    """The charts of a part: where there are several quantities, of one at a time."""
+    """The charts of a part; if there are several quantities, a choice between them."""
     options = []
     for quantity in quantities:
         cells = cells_of(quantity)
@@ -195,21 +195,21 @@ def _charts(
 
 
 def matching(tables: Iterable[Table], patterns: Iterable[str]) -> list[Table]:
-    """The tables whose keys one of the patterns has."""
+    """The tables whose keys match one of the patterns."""
     return [it for it in tables if any(fnmatchcase(it.key, pattern) for pattern in patterns)]
 
 
 def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
-    """How levels differ from the first one, and loads."""
+    """The differences of levels from the first one, and of loads."""
     for factor in FACTORS:
         if compared := list(analysis.comparisons(part.key, factor)):
             title = f"{part.title}: how {factor}s differ"
             yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
 
 
-# What was not to be, and is, matters most.
+# Failed conditions matter most.
 CONDITIONS_WEIGHT = 200
-# What the doctor has found amiss at a level.
+# The doctor's findings at a level that are not ok.
 AMISS = ("warning", "problem")
 
 
@@ -224,14 +224,14 @@ def report_page(
     detail: Detail = Detail.CHARTS,
     tell: Tell = unheard,
 ) -> Page:
-    """What follows from a set of results: conclusions, and the tables and charts behind them."""
+    """The page for a set of results: conclusions, and the tables and charts behind them."""
     analysis = analyse(
         results, confidence=confidence, same_within=same_within, as_in_paper=as_in_paper
     )
     for kind in analysis.kinds:
         for factor in FACTORS:
             tell(f"testing {kind} over {factor}s")
-            # Made once, and held.
+            # Made once, and reused.
             list(analysis.comparisons(kind, factor))
     tell("drawing conclusions")
     page = Page(
@@ -251,7 +251,7 @@ def comparison_page(
     judgements: Sequence[Judgement] = (),
     detail: Detail = Detail.CHARTS,
 ) -> Page:
-    """What has changed from one set of results to another."""
+    """The page for the changes from one set of results to another."""
     both = {BEFORE: changes.before, AFTER: changes.after}
     names = told_apart(it.folders for it in both.values())
     compared = shown.circumstances_table(changes)
@@ -279,7 +279,8 @@ def _filled(
     sections: Iterable[Section],
     judgements: Sequence[Judgement],
 ) -> Page:
-    """The page with all that it tells, with the outcomes of conditions before all else, and what matters less folded away."""
+    """The complete page, with the outcomes of conditions first, and less important parts folded
+    away."""
     table = shown.conditions_table(judgements)
     outcomes = Section("outcomes", table.title, blocks=(table,) if judgements else ())
     conclusions = [it for it in sentences if it.about != TRUST]
@@ -293,7 +294,7 @@ def _filled(
 
 
 def _outcomes(judgements: Sequence[Judgement]) -> Iterator[Sentence]:
-    """Each condition that is not reached, and how many are."""
+    """The failed conditions, and their number."""
     for it in judgements:
         if it.outcome is not Outcome.REACHED:
             text = str(it)
@@ -309,7 +310,7 @@ def _machines(results: Results) -> list[str]:
 
 
 def told_apart(groups: Iterable[Iterable[Path]]) -> list[str]:
-    """The folders of each group, by as much of their paths as it takes to tell groups apart."""
+    """The names of groups of folders: as much of their paths as distinguishes them."""
     paths = [[folder.resolve().parts for folder in group] for group in groups]
     longest = max(len(parts) for own in paths for parts in own)
     names: list[str] = []
@@ -321,7 +322,7 @@ def told_apart(groups: Iterable[Iterable[Path]]) -> list[str]:
 
 
 def _subtitle(results: Results) -> str:
-    """Where, by which kernel and when was measured, in a line."""
+    """The places, kernels and dates of measurement, in one line."""
     kernels = dict.fromkeys(run.kernel for run in results.runs)
     begun = sorted({run.begin for run in results.runs})
     when = begun[0]
@@ -331,14 +332,14 @@ def _subtitle(results: Results) -> str:
 
 
 def _facts(results: Results) -> Iterator[Facts]:
-    """What is known of the runs, and of each level: how it was made, and what was amiss there."""
+    """Facts about the runs, and about each level: how it was set up, and what was wrong there."""
     yield from _run_facts(results)
     for level in results.levels:
         places = results.places(level)
         times = Counter(
             fact
             for _, known in places
-            # What is said twice of one place is one fact.
+            # Duplicate facts about a place are merged.
             for fact in once([*known.notes.items(), *_amiss(known)])
         )
         if times:
@@ -358,7 +359,7 @@ def _amiss(known: Level) -> Iterator[tuple[str, str]]:
 
 
 def _run_facts(results: Results) -> Iterator[Facts]:
-    """A card for each machine and kernel, with the runs there."""
+    """A card for each machine and kernel, with its runs."""
     measured = grouped(
         ((it.machine, it.kernel), f"{it.begin}, preset {it.preset}, {things(it.blocks, 'block')}")
         for it in results.runs

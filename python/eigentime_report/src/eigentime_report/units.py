@@ -1,4 +1,4 @@
-"""Numbers as they are written: with units, and with no more figures than say something."""
+"""The formatting of numbers: with units, and with no more digits than are meaningful."""
 
 import math
 import re
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MINUS = "−"
-# Figures of a number that count.
+# Significant digits of a number.
 FIGURES = 3
-# Below this, a probability is not written as a number.
+# A probability below this is not written as a number.
 LEAST_P = 0.001
-# Nor is anything that is nearer to 0 than this.
+# Nor is any number closer to 0 than this.
 LEAST = 0.0001
 
 
@@ -31,23 +31,23 @@ SECONDS = Unit("s", 1e9, "s")
 UNITS = (NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS)
 
 _TYPED = {name: unit for unit in UNITS for name in (unit.typed, unit.name)}
-# The Greek letter as well as the sign.
+# The Greek letter as well as the micro sign.
 _TYPED["μs"] = MICROSECONDS
 _LENGTH = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(\D+?)\s*", re.IGNORECASE)
 
 
 def unit_for(lengths: Iterable[float | None]) -> Unit:
-    """A unit in which all these nanoseconds can be read, of a row, a column or an axis.
+    """A unit in which all these nanoseconds are readable, for a row, a column or an axis.
 
-    The least of them decides, as in the table of `eigentime bench`, so that none loses
-    its digits: it has ten of its unit at least.
+    The lowest of them decides, as in the table of `eigentime bench`, so that none loses its
+    digits: it is at least ten units.
     """
     least = min((abs(it) for it in lengths if it), default=0.0)
     return _unit(least / 10)
 
 
 def duration(ns: float, unit: Unit | None = None, figures: int = FIGURES) -> str:
-    """A length of time: `19.8 ns`, `1.02 ms`; in the unit that fits, or in this one."""
+    """A duration: `19.8 ns`, `1.02 ms`; in the suitable unit, or in this one."""
     # What is rounded up to the next unit is written in it.
     if unit is None:
         unit = _unit(abs(float(f"{_finite(ns):.{figures - 1}e}")))
@@ -55,10 +55,10 @@ def duration(ns: float, unit: Unit | None = None, figures: int = FIGURES) -> str
 
 
 def number(value: float, figures: int = FIGURES) -> str:
-    """A number with so many figures that count, none of them before the point dropped."""
+    """A number with this many significant digits, keeping all digits before the point."""
     if _finite(value) == 0:
         return "0"
-    # As it is after rounding: 9.999 has one digit before the point more than it seems.
+    # After rounding: 9.999 then has one more digit before the point.
     exponent = int(f"{abs(value):.{figures - 1}e}".partition("e")[2])
     if abs(value) < LEAST:
         return f"< {LEAST}" if value > 0 else f"> {MINUS}{LEAST}"
@@ -66,7 +66,7 @@ def number(value: float, figures: int = FIGURES) -> str:
 
 
 def percent(part: float, figures: int = 2, sign: bool = True) -> str:
-    """A part of one as a percentage, by how much something is more: `+3.1 %`."""
+    """A relative difference as a percentage: `+3.1 %`."""
     value = 100 * _finite(part)
     text = _signed(f"{value:{'+' if sign else ''},.{_places(value, figures)}f}")
     nothing = not text.strip("+−0.")
@@ -79,36 +79,36 @@ def margin(part: float) -> str:
 
 
 def times(ratio: float, figures: int = 2) -> str:
-    """How many times as much: `4.1 times`."""
+    """A factor: `4.1 times`."""
     return f"{number(ratio, figures)} times"
 
 
 def count(things: int) -> str:
-    """How many: `1,234,567`."""
+    """A count: `1,234,567`."""
     return _signed(f"{things:,}")
 
 
 def p_value(p: float) -> str:
-    """A probability of a test: `0.012`, `< 0.001`."""
+    """The p of a test: `0.012`, `< 0.001`."""
     if _finite(p) < LEAST_P:
         return f"< {LEAST_P}"
     return f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def span(ns: float) -> str:
-    """A length that was asked for, in full: `100 µs`, `1 ms`, `70.5 µs`."""
+    """A requested duration, in full: `100 µs`, `1 ms`, `70.5 µs`."""
     value, unit = _in_full(ns)
     return f"{value} {unit.name}"
 
 
 def typed_span(ns: float) -> str:
-    """The same as it is typed, for names: `100us`, `1ms`."""
+    """The same as typed, for names: `100us`, `1ms`."""
     value, unit = _in_full(ns)
     return f"{value}{unit.typed}"
 
 
 def nanoseconds(text: str) -> float:
-    """The nanoseconds of a length as people type it: `200us`, `1.5 ms`, `-3ns`."""
+    """The nanoseconds of a typed duration: `200us`, `1.5 ms`, `-3ns`."""
     match = _LENGTH.fullmatch(text)
     unit = _TYPED.get(match[2].lower()) if match else None
     if match is None or unit is None:
@@ -118,7 +118,7 @@ def nanoseconds(text: str) -> float:
 
 
 def _unit(ns: float) -> Unit:
-    """The greatest unit of which it is one at least."""
+    """The largest unit that it is at least one of."""
     return next((it for it in reversed(UNITS) if ns >= it.ns), NANOSECONDS)
 
 
@@ -128,7 +128,7 @@ def _in_full(ns: float) -> tuple[str, Unit]:
 
 
 def _places(value: float, figures: int) -> int:
-    """Digits behind the point: one at least for what is below ten, and never more than two."""
+    """The digits after the point: at least one for values below ten, and at most two."""
     if value == 0:
         return 1
     return min(max(figures - 1 - math.floor(math.log10(abs(value))), 0), 2)

@@ -1,11 +1,11 @@
-"""A limit held against what was measured: reached, missed or undecided.
+"""A limit compared with what was measured: reached, missed or undecided.
 
     low, high = ends(times_drawn(len(rounds)) @ rounds / len(rounds), len(rounds))
     decide(low, high, limit=1.05)          # Verdict.REACHED where `high` is at most 1.05
 
-A figure of a few rounds is known to an interval only. The interval is made by drawing whole rounds (block
-bootstrap), since what is measured in one round is alike; a limit within it is neither reached nor
-missed. This file needs nothing else of the package.
+A figure of a few rounds is only known as an interval. It is computed by resampling whole rounds
+(block bootstrap), because measurements of one round are alike; a limit within it is neither reached
+nor missed. This file does not import the rest of the package.
 """
 
 from enum import Enum
@@ -17,12 +17,12 @@ from scipy import special
 
 SEED = 20380119
 DRAWS = 2000
-# From fewer rounds nobody can tell how much rounds differ, and nothing is decided.
+# Fewer rounds do not show how much rounds differ, so nothing is decided.
 FEWEST_ROUNDS = 3
 
 
 class Verdict(Enum):
-    """What a limit that is to be kept is to what was measured."""
+    """The result of comparing a limit with what was measured."""
 
     REACHED = "reached"
     MISSED = "missed"
@@ -32,7 +32,7 @@ class Verdict(Enum):
 def decide(
     low: float | None, high: float | None, limit: float, *, at_least: bool = False
 ) -> Verdict:
-    """Whether a figure within this interval is at most the limit, or at least it."""
+    """Whether a figure within this interval is at most, or at least, the limit."""
     if low is None or high is None:
         return Verdict.UNDECIDED
     if at_least:
@@ -44,7 +44,7 @@ def decide(
 
 @lru_cache(maxsize=16)
 def times_drawn(rounds: int, draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
-    """How often each round is in each of so many draws."""
+    """How often each round occurs in each of the draws."""
     even = np.full(rounds, 1 / rounds)
     drawn = np.random.default_rng(seed).multinomial(rounds, even, draws)
     return drawn.astype(np.float64)

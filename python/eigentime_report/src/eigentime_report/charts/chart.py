@@ -1,4 +1,4 @@
-"""What all charts have in common: colours, data, panels, scales, and how they are shown and saved."""
+"""What all charts have in common: colours, data, panels, scales, display and export."""
 
 import json
 import os
@@ -17,7 +17,8 @@ import polars as pl
 
 @dataclass(frozen=True)
 class Theme:
-    """The colour of each role, and what Vega-Lite takes for all charts: `ordinal` colours are those of verdicts."""
+    """The colour of each role, and Vega-Lite's common configuration: `ordinal` colours are those
+    of verdicts."""
 
     name: str
     roles: Mapping[str, str]
@@ -25,7 +26,8 @@ class Theme:
 
     @classmethod
     def read(cls, name: str, place: int) -> "Theme":
-        """That of `theme.json` whose colours have this place there; its configuration names them by roles."""
+        """The theme in `theme.json` with the colours at this index; its configuration names
+        colours by role."""
         text = (files("eigentime_report.charts") / "theme.json").read_text("utf-8")
         roles = {role: colours[place] for role, colours in json.loads(text)["roles"].items()}
         for role, colour in roles.items():
@@ -34,7 +36,7 @@ class Theme:
 
     @property
     def levels(self) -> list[str]:
-        """The colours of levels, in the order of these; there may be more levels."""
+        """The colours of levels, in this order; there may be more levels than colours."""
         return [it for role, it in self.roles.items() if role.startswith("level-")]
 
 
@@ -42,30 +44,30 @@ LIGHT, DARK = Theme.read("light", 0), Theme.read("dark", 1)
 
 Scaled: TypeAlias = Literal["log", "linear"]
 
-# What a chart is saved as, by the suffix of its file.
+# The image format, by the suffix of the file.
 FORMATS = (".png", ".svg")
 NOTHING = "Nothing was measured here that could be shown."
 
-# What charts call their rows.
+# The name of the rows in charts.
 ROWS = "rows"
-# No screen shows more of a number.
+# The precision that screens can show.
 FIGURES = 5
-# Pixels of all panels of a row together.
+# The width of a row of panels, in pixels.
 WIDTH = 680
-# Letters of a line of the caption, in an image.
+# Characters per line of the caption, in an image.
 LINE = 110
 
-# Seconds as people write them: `12.5µs`.
+# Seconds with units: `12.5µs`.
 SECONDS = "format({}, '.3~s') + 's'"
 
 
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """A chart: its rows, how they are drawn, and the words that belong to it."""
+    """A chart: its rows, its specification, and its texts."""
 
     key: str
     title: str
-    # What it shows, how to read it, and what it leaves out.
+    # What it shows, how to read it, and what is missing.
     caption: str
     rows: pl.DataFrame
     drawn: alt.FacetChart | None = None
@@ -75,37 +77,37 @@ class Chart:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are words only."""
+        """Whether it has only text."""
         return self.drawn is None
 
     def spec(self) -> dict[str, Any]:
-        """The specification of Vega-Lite, without title and colours; empty if the chart is."""
+        """Vega-Lite's specification, without title and colours; empty if the chart is empty."""
         if self.drawn is None:
             return {}
-        # The rows come last: Altair would check and copy all of them with each step.
+        # The rows are added last: Altair would check and copy all of them at each step.
         rows = self.rows.with_columns(pl.col(pl.Float64).round_sig_figs(FIGURES))
         spec = self.drawn.to_dict(validate=False)
         return {**spec, "datasets": {ROWS: rows.to_dicts()}}
 
     def titled(self, theme: Theme = LIGHT) -> dict[str, Any]:
-        """The specification with the title, the caption and the colours."""
+        """The specification with title, caption and colours."""
         lines = textwrap.wrap(self.caption, LINE)
         title = {"text": self.title, "subtitle": lines}
         spec = self.spec() or {"data": {"values": []}, "mark": "point"}
         return {**spec, "title": title, "config": theme.config}
 
     def to_altair(self, theme: Theme = LIGHT) -> alt.Chart | alt.FacetChart:
-        """The same as a chart of Altair."""
+        """The chart as an Altair chart."""
         kind = alt.Chart if self.is_empty else alt.FacetChart
         return kind.from_dict(self.titled(theme))
 
     def _repr_mimebundle_(self, *asked: Any, **more: Any) -> Any:
-        """What a notebook shows."""
+        """The display in a notebook."""
         return self.to_altair()._repr_mimebundle_(*asked, **more)
 
     def save(self, path: str | Path, theme: Theme = LIGHT) -> Path:
-        """Writes the chart as an image, all of it or nothing; the suffix is .png or .svg."""
-        # It has a browser's engine, which those who draw nothing need not wait for.
+        """Writes the chart as an image, atomically; the suffix is .png or .svg."""
+        # It contains a browser engine; do not load it unless something is drawn.
         import vl_convert
 
         path = Path(path)
@@ -132,9 +134,9 @@ def panels(
     own: Sequence[Literal["x", "y"]] = (),
     zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
 ) -> alt.FacetChart:
-    """A panel for each `panel` of the rows, side by side; `own` scales are each panel's.
+    """A panel for each `panel` of the rows, side by side; `own` scales are per panel.
 
-    Panels that share their scales are moved together, and zoomed along these of them.
+    Panels with shared scales are panned together, and zoomed along these of them.
     """
     names = rows["panel"].unique(maintain_order=True).to_list()
     columns = min(columns, len(names))
@@ -143,7 +145,7 @@ def panels(
     facet = alt.Facet("panel:N", title=None, sort=names, header=header)
     data = alt.NamedData(name=ROWS)
     if not own:
-        # A wheel alone is for the page.
+        # The wheel without a key scrolls the page.
         wheel = "wheel![event.shiftKey]"
         bound = alt.selection_interval("zoom", bind="scales", zoom=wheel, encodings=list(zoom))
         its = its.add_params(bound)
@@ -155,21 +157,21 @@ def panels(
 
 
 def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]:
-    """The channel of a field of times."""
+    """The channel for a field of times."""
     label = SECONDS.format("datum.value")
     axis = alt.Axis(labelExpr=label, title=title, tickCount=5)
     return {"field": field, "type": "quantitative", "axis": axis, "scale": scale(scaled)}
 
 
 def scale(scaled: Scaled) -> alt.Scale:
-    """A scale that begins where values do; of bars, too."""
+    """A scale that starts at the lowest value, even for bars."""
     if scaled == "log":
         return alt.Scale(type="log", nice=False, padding=8)
     return alt.Scale(zero=False, nice=False, padding=8)
 
 
 def level_colour(levels: Sequence[str], shown: Sequence[str]) -> alt.Color:
-    """The colours of levels, which are the same in all charts of these levels."""
+    """The colours of levels, the same in all charts of these levels."""
     legend = alt.Legend(values=list(shown))
     domain = alt.Scale(domain=list(levels))
     return alt.Color("level:N", scale=domain, legend=legend)
@@ -181,15 +183,15 @@ def slug(*words: str) -> str:
 
 
 def sentences(*parts: str) -> str:
-    """Those that say something, one after the other."""
+    """The non-empty sentences, joined."""
     return " ".join(part for part in parts if part)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write to, which takes the place of `path` when it is whole.
+    """A file to write to, which replaces `path` when it is complete.
 
-    If `path` is a link, what it leads to is replaced, and the link stays.
+    If `path` is a link, its target is replaced, and the link stays.
     """
     place = Path(os.path.realpath(path))
     new = place.with_name(f".{os.getpid()}.{place.name}")

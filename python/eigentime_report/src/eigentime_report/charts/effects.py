@@ -1,4 +1,4 @@
-"""By how much levels or loads differ: forest plots, and the picture that a page opens with."""
+"""Differences between levels or loads: forest plots, and the first picture of a page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -12,11 +12,11 @@ from eigentime_report.charts.chart import NOTHING, Chart, level_colour, panels, 
 
 # Percentages up to this are shown on a linear scale.
 LINEAR_UP_TO = 20.0
-# On a logarithmic scale, intervals are cut off where they reach so many times beyond all points.
+# On a logarithmic scale, intervals are cut off at this factor beyond all points.
 BEYOND_POINTS = 10.0
-# Names in a caption at most.
+# The maximum number of names in a caption.
 NAMED = 5
-# By the first word of a verdict: what the legend calls it, and its symbol.
+# By the first word of a verdict: its name in the legend, and its symbol.
 VERDICTS = {
     "differs": ("differs", "circle"),
     "same": ("the same, as far as it matters", "square"),
@@ -24,7 +24,7 @@ VERDICTS = {
     "undecided": ("undecided", "diamond"),
     "not": ("not tested", "cross"),
 }
-# What is measured of each kind, in the words of the field.
+# The name of each kind's measurement.
 METRICS = {"calls": "overhead", "read": "overhead", "sleep": "latency", "events": "jitter"}
 
 
@@ -37,8 +37,8 @@ def forest(
 ) -> Chart:
     """The difference of each level from the first, or of each load, with its interval.
 
-    A panel for each level; a row for each quantity. The colour is the verdict's. `reading`
-    begins the caption where it is not levels or loads that are compared.
+    It has a panel for each level and a row for each quantity. The colour is the verdict's.
+    `reading` begins the caption if the comparison is not of levels or loads.
     """
     given = list(comparisons)
     rows, is_log = _scaled(pl.DataFrame(list(_rows(given, given))))
@@ -67,7 +67,8 @@ def forest(
 def overview(
     comparisons: Iterable[Compared], levels: Sequence[str] | None = None, *, title: str = ""
 ) -> Chart:
-    """What each level costs against the first one: a row for each metric, a point for each level."""
+    """The cost of each level relative to the first: a row for each metric, a point for each
+    level."""
     given = list(comparisons)
     found = [
         {**row, "name": f"{row['name']} ({METRICS[each.quantity.kind]})"}
@@ -99,7 +100,7 @@ def _base(given: Sequence[Compared]) -> str:
 
 
 def _caption(given: Sequence[Compared], is_log: bool, said: str, held: str) -> str:
-    """Words around the intervals' confidence, and what is said of the scale and of pairs without a place."""
+    """The caption: the intervals' confidence, the scale, and missing pairs."""
     confidence = f"{100 * (1 - given[0].comparison.alpha):.4g} %,"
     return sentences(said, confidence, held, _log_words() if is_log else "", _missing(given))
 
@@ -107,7 +108,7 @@ def _caption(given: Sequence[Compared], is_log: bool, said: str, held: str) -> s
 def _intervals(
     rows: pl.DataFrame, colour: alt.Color, is_log: bool
 ) -> tuple[alt.Chart, alt.Chart, alt.Chart]:
-    """Points, their intervals, and a line where no difference is."""
+    """The points, their intervals, and a line at no difference."""
     names = rows["name"].unique(maintain_order=True).to_list()
     place = alt.Y("name:N", sort=names, title=None)
     if is_log:
@@ -124,7 +125,7 @@ def _intervals(
 
 
 def _rows(given: Sequence[Compared], among: Sequence[Compared]) -> Iterator[dict[str, str | float]]:
-    """Each level or load against the first one, where there is a percentage."""
+    """The rows for each level or load against the first one, if there is a percentage."""
     for each in given:
         for other in each.others:
             found = each.against_base(other)
@@ -147,7 +148,7 @@ def _rows(given: Sequence[Compared], among: Sequence[Compared]) -> Iterator[dict
 
 
 def _scaled(rows: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """Percentages; as ratios for a logarithmic scale where they differ much."""
+    """Percentages, or ratios on a logarithmic scale if they differ much."""
     if rows.is_empty():
         return rows, False
     ends = rows.select(pl.max_horizontal(pl.col("low", "high").abs().max())).item()
@@ -168,7 +169,7 @@ def _log_words() -> str:
 
 
 def _listed(given: Sequence[Compared]) -> str:
-    """What was measured, once each: `overhead of calls, …`"""
+    """The measurements, without duplicates: `overhead of calls, …`"""
     words = {
         "calls": "overhead of calls",
         "read": "overhead of clock reads",
@@ -179,14 +180,14 @@ def _listed(given: Sequence[Compared]) -> str:
 
 
 def _name(compared: Compared, among: Sequence[Compared]) -> str:
-    """The quantity, and under which load or at which level where there are several."""
+    """The name of a quantity, with the load or level if there are several."""
     name = compared.quantity.title
     several = len({other.held for other in among}) > 1
     return f"{name}, {compared.held}" if several else name
 
 
 def _missing(given: Sequence[Compared]) -> str:
-    """What is said of pairs that have no place in the chart."""
+    """Text about pairs that are not in the chart."""
     names = [
         f"{_name(each, given)} ({other})"
         for each in given

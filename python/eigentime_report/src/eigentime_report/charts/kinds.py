@@ -1,4 +1,4 @@
-"""The kinds of charts of one quantity, each from few numbers of its samples to a chart."""
+"""The kinds of charts of one quantity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,21 +16,21 @@ from eigentime_report.statistics.intervals import Ordered
 
 Names = Sequence[str] | None
 
-# Points of all lines of a chart together, and of one line.
+# The maximum number of points of all lines together, and of one line.
 POINTS, LINE_POINTS = 2_600, (60, 250)
-# The axis of tails begins at the least median divided by this, or at the least value.
+# The axis of tails begins at the lowest median divided by this, or at the lowest value.
 BELOW_MEDIAN = 30.0
-# Replicates that are drawn of one level.
+# Replicates drawn per level.
 REPLICATES = 100
 # Pieces of a series.
 PIECES = 120
 BINS = 60
-# What of a sample a histogram shows.
+# The part of a sample that a histogram shows.
 CENTRAL = (0.005, 0.995)
 QUARTILES = (0.25, 0.75)
 # By the columns of the rows of percentiles.
 PERCENTILES = {"p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99}
-# What is told of each mark.
+# The tooltip of each mark.
 WHERE = ("level:N", "load:N")
 LOG = "The scale of time is logarithmic."
 
@@ -38,8 +38,8 @@ LOG = "The scale of time is logarithmic."
 def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
     """The share of samples that took at least as long, on two logarithmic scales.
 
-    `levels` and `loads` are all those of the report, whose colours and order are kept.
-    Events are shown by how far they are from the interval, early or late.
+    `levels` and `loads` are all those of the report, and determine colours and order. For events
+    it shows how far they are from the interval, early or late.
     """
     cells = list(cells)
     is_event = any(cell.quantity.is_deviation for cell in cells)
@@ -78,7 +78,7 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
 
 
 def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
-    """The percentiles of each level's samples, a panel for each load."""
+    """The percentiles of each level's samples, with a panel for each load."""
     its = Selection.of("Percentiles", cells, levels, loads)
     scaled = its.scaled
 
@@ -126,7 +126,8 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
 
 
 def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
-    """The samples in order, a panel for each level and load, with each block's median bold."""
+    """The samples in order, with a panel for each level and load, and each block's median in
+    bold."""
     its = Selection.of("Series", cells, levels, loads)
     scaled = its.scaled
     least = min((_lowest(one, scaled) for one in its.shown), default=0.0)
@@ -138,7 +139,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
         for place, block in enumerate(blocks):
             own = cell.blocks == block
             values = cell.values[own]
-            # Readings are kept as histograms, in which their order within a block is lost.
+            # Readings are stored as histograms, without their order within a block.
             weights = None if cell.weights is None else cell.weights[own]
             most = max(PIECES // len(blocks), 1)
             count = 1 if weights is not None else min(most, len(values))
@@ -188,7 +189,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
 def interval_histogram(
     cells: Iterable[Cell], *, levels: Names = None, loads: Names = None
 ) -> Chart:
-    """The deviation from the interval asked for (jitter), a panel for each level and load."""
+    """The deviation from the requested interval (jitter), with a panel for each level and load."""
     its = Selection.of("Histogram", cells, levels, loads)
     ends = {one: [one.sample.reached_by(it) for it in CENTRAL] for one in its.shown}
 
@@ -200,7 +201,7 @@ def interval_histogram(
 
     rows = its.rows(bins)
     y = alt.Axis(format="~%", title="share of samples")
-    # Where events are exactly as far from each other as was asked for.
+    # Where the intervals are exactly the requested one.
     exactly = alt.Chart().mark_rule(strokeDash=[4, 3], style="muted").encode(x=alt.datum(0))
     layers = (
         alt.Chart()
@@ -227,7 +228,7 @@ def interval_histogram(
 
 
 def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> Chart:
-    """Quantiles of the samples over those of a normal distribution."""
+    """Quantiles of the samples against those of a normal distribution."""
     its = Selection.of("Q-Q plot", cells, levels, loads)
 
     def quantiles(one: Shown) -> Mapping[str, Any]:
@@ -265,12 +266,12 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
 
 
 def normal_scores(count: int, ranks: Any) -> Floats:
-    """Where a standard normal sample of this size has the values of these ranks (Blom 1958)."""
+    """The expected values of these ranks in a standard normal sample of this size (Blom 1958)."""
     return np.asarray(ndtri((ranks + 1 - 0.375) / (count + 0.25)))
 
 
 def bin_edges(low: float, high: float, step: float) -> Floats:
-    """Equal bins over a range; of a clock that goes in steps, each is a number of steps wide."""
+    """Equal bins over a range; for a clock with steps, each is a whole number of steps wide."""
     width = (high - low) / BINS
     if step > width / 10:
         width = max(np.ceil(width / step), 1.0) * step
@@ -287,11 +288,11 @@ def _told(chart: alt.Chart) -> alt.Chart:
 
 
 def _lowest(one: Shown, scaled: Scaled) -> float:
-    """The least value that the scale can show."""
+    """The lowest value that the scale can show."""
     return float(one.sample.at(one.not_positive if scaled == "log" else 0))
 
 
 def _stacked(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Two sets of columns of different lengths, one below the other."""
+    """Two sets of columns of different lengths, concatenated."""
     both = [pl.DataFrame(dict(it)) for it in (first, second)]
     return pl.concat(both, how="diagonal_relaxed").to_dict(as_series=True)

@@ -1,4 +1,4 @@
-"""The values of a chart: in order of size, each once or many times, and a few that stand for all."""
+"""The values of a chart: sorted, weighted, and reduced to a few representative points."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,20 +23,20 @@ from eigentime_report.results import Cell, Quantity
 from eigentime_report.results.cell import Counts, Floats
 from eigentime_report.statistics.intervals import Ordered
 
-# The greatest values, which are all kept.
+# The highest values, which are all kept.
 EXTREMES = 20
-# Values that differ by more than this are told apart on a logarithmic scale only.
+# Values that differ by more than this need a logarithmic scale.
 WIDE = 20.0
-# Up to this share of values that are 0 or less, a logarithmic scale still shows the sample.
+# Up to this share of values of 0 or less, a logarithmic scale can still be used.
 FEW = 0.05
-# Less than this percentage of something is not written as a number.
+# Percentages below this are not written as numbers.
 LEAST_PERCENT = 0.01
 
 
 def top_ranks(count: int, points: int) -> Counts:
-    """About `points` ranks of `count` sorted values: even ones, and ever closer to the top.
+    """About `points` ranks of `count` sorted values: regular ones, and denser towards the top.
 
-    The least one and the greatest ones are always among them.
+    The lowest and the highest ones are always included.
     """
     if count <= points:
         return np.arange(count)
@@ -48,14 +48,14 @@ def top_ranks(count: int, points: int) -> Counts:
 
 
 def both_ranks(count: int, points: int) -> Counts:
-    """The same, and ever closer to both ends."""
+    """The same, and denser towards both ends."""
     top = top_ranks(count, points // 2)
     return top if count <= points // 2 else np.unique([*top, *(count - 1 - top)])
 
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A cell in a chart, with its values in order of size."""
+    """A cell in a chart, with its sorted values."""
 
     cell: Cell
     sample: Ordered
@@ -67,18 +67,18 @@ class Shown:
 
     @property
     def not_positive(self) -> int:
-        """How many values a logarithmic scale cannot show."""
+        """The number of values that a logarithmic scale cannot show."""
         return self.sample.up_to(0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What one chart shows: cells of one quantity, by load and level."""
+    """The contents of one chart: cells of one quantity, by load and level."""
 
     kind: str
     quantity: Quantity | None
     shown: tuple[Shown, ...]
-    # All those of the report, whose colours and order are kept.
+    # All those of the report, which determine colours and order.
     levels: tuple[str, ...]
 
     @classmethod
@@ -90,7 +90,7 @@ class Selection:
         loads: Sequence[str] | None,
         value: Callable[[Floats], Floats] = np.asarray,
     ) -> "Selection":
-        """The cells in the order of the levels and loads; `value` is what is shown of values."""
+        """The cells in the order of levels and loads; `value` transforms their values."""
         given = list(cells)
         names = {cell.quantity.name for cell in given}
         if len(names) > 1:
@@ -107,12 +107,12 @@ class Selection:
 
     @property
     def measure(self) -> str:
-        """What the values are, in a word."""
+        """What the values are, in one word."""
         return self.quantity.measure if self.quantity else ""
 
     @property
     def is_deviation(self) -> bool:
-        """Is it by how far events are from their interval?"""
+        """Whether events are shown by their deviation from the interval."""
         return self.quantity is not None and self.quantity.is_deviation
 
     @property
@@ -122,18 +122,18 @@ class Selection:
 
     @property
     def title(self) -> str:
-        """What the chart is called."""
+        """The title of the chart."""
         return f"{self.kind}: {self.quantity.title}" if self.quantity else self.kind
 
     def panel(self, one: Shown) -> str:
-        """The title of the panel of a cell that has one of its own."""
+        """The title of a cell's own panel."""
         several = len({it.cell.load for it in self.shown}) > 1
         return one.name if several else one.cell.level
 
     def rows(
         self, of: Callable[[Shown], Mapping[str, Any]], panel: Callable[[Shown], str] | None = None
     ) -> pl.DataFrame:
-        """The columns that `of` makes of each cell, with level, load and panel beside them."""
+        """The columns that `of` makes of each cell, together with level, load and panel."""
         frames = [
             pl.DataFrame(of(one)).with_columns(
                 level=pl.lit(one.cell.level),
@@ -152,7 +152,7 @@ class Selection:
     def chart(
         self, rows: pl.DataFrame, layers: Sequence[alt.Chart], *caption: str, **more: Any
     ) -> Chart:
-        """The chart in `panels`; without rows it says that there is nothing to show."""
+        """The chart in `panels`; without rows, it says that there is nothing to show."""
         key = slug(self.kind, self.quantity.name if self.quantity else "nothing")
         caption = (f"{self.quantity.meaning}." if self.quantity else "", *caption)
         if rows.is_empty():
@@ -161,7 +161,7 @@ class Selection:
 
     @property
     def scaled(self) -> Scaled:
-        """Logarithmic if values differ much, and few are 0 or less."""
+        """A logarithmic scale, if values differ much and few are 0 or less."""
         lows = []
         for one in self.shown:
             lost = one.not_positive

@@ -3,8 +3,8 @@
     changes = compare_results(load("before"), load("after"))
     judge([parse("vdso_clock_gettime_monotonic > +5%")], load("before"), load("after"))
 
-Read in this order: `changes` (one statistic in two cells, and all of two sets), `judgement` (what `--fail-if`
-may say, and what becomes of it) and `shown` (tables, a chart and sentences).
+Read in this order: `changes` (one statistic in two cells, and all of two sets), `judgement` (the
+conditions of `--fail-if` and their outcomes) and `shown` (tables, a chart and sentences).
 """
 
 from eigentime_report.comparison.changes import Change, Changes, ComparisonError, compare_results

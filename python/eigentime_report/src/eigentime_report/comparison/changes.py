@@ -1,4 +1,4 @@
-"""Two sets of results, one from before and one from afterwards: what has changed."""
+"""Two sets of results, before and after: what has changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,26 +19,26 @@ from eigentime_report.verdicts import FEWEST_ROUNDS, ends, times_drawn
 
 BEFORE, AFTER = "before", "afterwards"
 
-# What replicates call the statistics that they have another name for.
+# The names of statistics in replicates, where they differ.
 NAMES: Mapping[str, str] = {"max": "maximum", "min": "minimum"}
 SD = "sd"
-# Quantiles are taken of all values: a replicate has too few for its tail, and the mean of the blocks'
-# medians would hang on one block that was disturbed.
+# Quantiles are taken of all values: a replicate has too few for its tail, and a single disturbed
+# block could dominate the mean of the blocks' medians.
 STATISTICS = (*analysis.PLACES, SD, "mad")
 
-# These grow, or shrink, with the number of samples alone.
+# These grow or shrink with the number of samples alone.
 EXTREMES = ("max", "min")
-# By how much that number may differ, as a ratio.
+# How much that number may differ, as a ratio.
 ALIKE = 1.1
 
 
 class Untold(Exception):
-    """Whether there is a change, or how large a value is, cannot be told, for this reason."""
+    """Whether there is a change, or how large a value is, cannot be determined, for this reason."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A statistic of a cell with its interval, in nanoseconds, and what the clock does not show of it."""
+    """A statistic of a cell with its interval, in nanoseconds, and the clock's resolution."""
 
     value: float
     low: float
@@ -48,9 +48,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Shift:
-    """How a statistic has changed, in nanoseconds.
+    """The change of a statistic, in nanoseconds.
 
-    What the clock does not show (`resolution`) is in the interval.
+    The interval includes what the clock cannot show (`resolution`).
     """
 
     before: float
@@ -58,22 +58,22 @@ class Shift:
     low: float
     high: float
     resolution: float
-    # The interval as parts of what there was before, where that is above 0.
+    # The interval relative to the value before, if that is above 0.
     shares: tuple[float, float] | None = None
 
     @property
     def difference(self) -> float:
-        """By how much there is more of it afterwards."""
+        """The difference, after minus before."""
         return self.after - self.before
 
     @property
     def lengths(self) -> tuple[float, float, float, float]:
-        """The difference, its interval and what the clock does not show."""
+        """The difference, its interval and the resolution of the clock."""
         return self.difference, self.low, self.high, self.resolution
 
     @property
     def percents(self) -> tuple[float, float, float, float]:
-        """The same in percent of what was before."""
+        """The same, in percent of the value before."""
         if self.before <= 0:
             raise Untold(
                 f"it was {units.duration(self.before)} before, of which percent say nothing: "
@@ -85,7 +85,7 @@ class Shift:
 
 
 def measure(statistic: str, cell: Cell, confidence: float) -> Measured:
-    """The statistic of one cell; the greatest and the least value are facts, not estimates."""
+    """The statistic of one cell; the maximum and the minimum are facts, not estimates."""
     if statistic in EXTREMES:
         value = getattr(cell, NAMES.get(statistic, statistic))
         return Measured(value, value, value, cell.step_ns)
@@ -123,7 +123,7 @@ def shift(statistic: str, before: Cell, after: Cell, confidence: float) -> Shift
 
 
 def _of_blocks(before: Floats, after: Floats, step: float, confidence: float) -> Shift:
-    """The change of a mean of blocks, as a difference, and as a ratio if there is one."""
+    """The change of a mean of blocks, as a difference, and as a ratio if possible."""
     rounds = min(len(before), len(after))
     one, other = _means_drawn(before, seed=1), _means_drawn(after, seed=2)
     low, high = ends(other - one, rounds, confidence)
@@ -136,7 +136,7 @@ def _of_blocks(before: Floats, after: Floats, step: float, confidence: float) ->
 
 
 def _means_drawn(row: Floats, seed: int = 0) -> Floats:
-    """The mean in each of many draws of whole blocks."""
+    """The mean of each of many resamples of whole blocks."""
     return times_drawn(len(row), seed=seed) @ row / len(row)
 
 
@@ -145,7 +145,7 @@ def compare(
 ) -> statistics.Comparison:
     """The comparison of both, block by block; nothing is decided from too few of them.
 
-    What is smaller than a block says how alike its samples are, and not how alike runs are.
+    Smaller units show how alike samples of a block are, not how alike runs are.
     """
     cells = {BEFORE: before, AFTER: after}
     rows = {name: replicated(statistic, it) for name, it in cells.items()}
@@ -159,9 +159,10 @@ def compare(
 
 
 def too_few(before: Cell, after: Cell, fewest: int) -> str:
-    """Why nothing is decided, if there are fewer blocks than these on a side.
+    """Why nothing is decided, if a side has fewer blocks than these.
 
-    Blocks of one run are more alike than two runs are: from few nobody can say how much anything differs.
+    Blocks of one run are more alike than two runs are: a few of them do not show how much
+    anything varies.
     """
     blocks = [len(np.unique(it.blocks)) for it in (before, after)]
     if min(blocks) >= fewest:
@@ -174,7 +175,7 @@ def too_few(before: Cell, after: Cell, fewest: int) -> str:
 
 
 def middles(comparison: statistics.Comparison) -> list[float]:
-    """What the difference of each pair is a difference of: means, or medians of what was ranked."""
+    """What the difference of each pair is taken of: means, or medians if ranks were tested."""
     by_ranks = comparison.chosen == KRUSKAL_DUNN
     return [it.median if by_ranks else it.mean for it in comparison.groups]
 
@@ -195,7 +196,7 @@ def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
     )
     if found.low is None or found.high is None:
         raise Untold(_more_values(statistic, cell, confidence))
-    # As it is shown elsewhere: of readings, between the steps of the counter.
+    # As shown elsewhere: for readings, interpolated between the counter's steps.
     value = cell.median if statistic == "median" else found.value
     low, high = min(found.low, value), max(found.high, value)
     step = cell.resolution(statistic, np.array([value]))
@@ -203,7 +204,8 @@ def _quantile(statistic: str, cell: Cell, confidence: float) -> Measured:
 
 
 def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
-    """How many values it takes so that some lie on both sides of a quantile, with that confidence."""
+    """How many values are needed so that some lie on both sides of a quantile, with that
+    confidence."""
     q = analysis.QUANTILES[statistic]
     needed = units.count(ceil(log((1 - confidence) / 2) / log(max(q, 1 - q))))
     option = "--records" if cell.quantity.kind == CALLS else "--count"
@@ -215,12 +217,12 @@ def _more_values(statistic: str, cell: Cell, confidence: float) -> str:
 
 
 def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
-    """A change from the intervals of its two sides, as a difference, and as a ratio if there is one."""
+    """The change between two intervals, as a difference, and as a ratio if possible."""
     sides = [np.array([it.low, it.value, it.high]) - asked_ns for it in (before, after)]
     low, high = _apart(*sides)
     shares = None
     if min(it[0] for it in sides) > 0:
-        # A ratio's logarithm is a difference, and no ratio is below 0.
+        # The logarithm of a ratio is a difference, and no ratio is below 0.
         least, most = (expm1(end) for end in _apart(*np.log(sides)))
         shares = (least, most)
     was, now = (float(it[1]) for it in sides)
@@ -228,50 +230,50 @@ def _of_intervals(before: Measured, after: Measured, asked_ns: int) -> Shift:
 
 
 def _apart(before: Floats, after: Floats) -> tuple[float, float]:
-    """The interval of a difference from those of its two sides (Zou and Donner 2008)."""
+    """The interval of a difference, from those of its two sides (Zou and Donner 2008)."""
     difference = after[1] - before[1]
     below = hypot(after[1] - after[0], before[2] - before[1])
     above = hypot(after[2] - after[1], before[1] - before[0])
     return float(difference - below), float(difference + above)
 
 
-# What runs are expected to have in common, or to differ in on purpose, by the names of `Run`.
+# What runs are expected to have in common, or differ in on purpose, by the fields of `Run`.
 CIRCUMSTANCES = ("machine", "kernel", "eigentime", "probe", "preset")
 
 
 class ComparisonError(Refused):
-    """Two sets of results that cannot be compared, with the reason and the way out."""
+    """Two sets of results that cannot be compared, with the reason and the remedy."""
 
 
 @dataclass(frozen=True, eq=False)
 class Change(analysis.Compared):
-    """A quantity at one level under one load, before and afterwards."""
+    """A quantity at one level under one load, before and after."""
 
     level: str
     load: str
-    # Of all values, before and afterwards; what was asked for is not in them.
+    # Of all values, before and after, without the requested part.
     medians: tuple[float, float]
 
     @property
     def sides(self) -> tuple[int, int]:
-        """In how many blocks it was measured before, and afterwards."""
+        """The number of blocks before and after."""
         before, after = self.comparison.groups
         return before.n, after.n
 
     @property
     def is_decidable(self) -> bool:
-        """Are there enough blocks on each side to tell a change from drift?"""
+        """Whether each side has enough blocks to distinguish a change from drift."""
         return min(self.sides) >= FEWEST_ROUNDS
 
     @property
     def pair(self) -> statistics.Contrast:
-        """By how much there is more afterwards."""
+        """The change, after against before."""
         return self.against_base(AFTER)
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What has changed from one set of results to another."""
+    """The changes from one set of results to another."""
 
     before: Results
     after: Results
@@ -290,7 +292,7 @@ class Changes:
 
     @cached_property
     def circumstances(self) -> tuple[tuple[str, str, str], ...]:
-        """What the runs differ in: its name, before, afterwards."""
+        """The differences between the runs: name, before, after."""
         pairs = (
             (name, _told(self.before.runs, name), _told(self.after.runs, name))
             for name in CIRCUMSTANCES
@@ -299,7 +301,7 @@ class Changes:
 
     @cached_property
     def unmatched(self) -> tuple[str, ...]:
-        """Quantities that one of both has alone, or at other levels or loads, in words."""
+        """Quantities that only one side has, or has at other levels or loads, in words."""
         both = {(it.quantity, it.level, it.load) for it in self.changes}
         return tuple(
             sentence

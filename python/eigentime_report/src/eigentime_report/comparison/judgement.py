@@ -1,4 +1,5 @@
-"""Conditions of `--fail-if`, `[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT`, and what became of them."""
+"""Conditions of `--fail-if`, `[STATISTIC] QUANTITY[@level=…,load=…] OP LIMIT`, and their
+outcomes."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,12 +28,12 @@ FORM = (
 )
 
 _LIMIT = re.compile(r"(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>\S*)")
-# Levels that are commands have spaces and commas in their names.
+# Levels that are commands can have spaces and commas in their names.
 _FILTER = re.compile(r",(?=\s*(?:level|load)\s*=)")
 
 
 class ConditionError(Refused, ValueError):
-    """A condition that cannot be understood, with a mark where it went wrong."""
+    """An invalid condition, with a mark at the error."""
 
     def __init__(self, text: str, column: int, reason: str) -> None:
         mark = " " * column + "^"
@@ -42,7 +43,7 @@ class ConditionError(Refused, ValueError):
 
 
 class Of(Enum):
-    """What a limit is a limit of."""
+    """What a limit applies to."""
 
     PERCENT = "the change in percent"
     CHANGE = "the change"
@@ -59,10 +60,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Condition:
-    """What must not be: `p99 sleep/nanosleep/1ms@load=io > +10%`."""
+    """A condition for failure: `p99 sleep/nanosleep/1ms@load=io > +10%`."""
 
     text: str
-    # None: what is compared of its kind, the mean of calls, the median of sleeps.
+    # None: the statistic compared by default, the mean for calls, the median for sleeps.
     statistic: str | None
     parts: tuple[str, ...]
     level: str | None
@@ -71,22 +72,22 @@ class Condition:
     limit: Limit
 
     def is_met(self, value: float) -> bool:
-        """Whether `value`, of what the limit is of, is beyond the limit."""
+        """Whether `value` is beyond the limit."""
         return OPERATORS[self.operator](value, self.limit.value)
 
     @property
     def is_upper(self) -> bool:
-        """Whether it forbids what is above the limit."""
+        """Whether it forbids values above the limit."""
         return self.operator.startswith(">")
 
     @property
     def is_of_change(self) -> bool:
-        """Whether it takes two folders."""
+        """Whether it needs two folders."""
         return self.limit.of is not Of.VALUE
 
 
 def parse(text: str) -> Condition:
-    """Reads a condition; `ConditionError` says what is wrong with it, and where."""
+    """Parses a condition; `ConditionError` says what is wrong with it, and where."""
     found = list(re.finditer(r"[<>]=?", text))
     if not found:
         reason = "an operator is missing: >, >=, < or <="
@@ -128,7 +129,7 @@ def _subject(text: str, subject: str) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _filters(text: str, end: int) -> dict[str, str]:
-    """`level` and `load`, of what is between `@` and the operator."""
+    """`level` and `load`, from the text between `@` and the operator."""
     start = text.find("@", 0, end) + 1
     filters: dict[str, str] = {}
     for part in _FILTER.split(text[start:end]) if start else ():
@@ -148,7 +149,7 @@ def _filters(text: str, end: int) -> dict[str, str]:
 
 
 def _limit(text: str, operator: re.Match[str]) -> Limit:
-    """What is behind the operator."""
+    """The limit after the operator."""
     start = len(text) - len(text[operator.end() :].lstrip())
     said = text[start:].rstrip()
     found = _LIMIT.fullmatch(said)
@@ -179,7 +180,7 @@ def _limit(text: str, operator: re.Match[str]) -> Limit:
 
 UNDECIDED = "the limit is within the interval: more blocks would decide"
 
-# What a limit is a limit of, in words, and how its numbers are written.
+# What a limit applies to, in words, and how its numbers are written.
 WRITTEN: Mapping[Of, tuple[str, Callable[[float], str]]] = {
     Of.PERCENT: ("the change", lambda it: units.percent(max(it / 100, -1.0))),
     Of.CHANGE: ("the change", lambda it: CHANGE.write(it, units.FIGURES)),
@@ -188,7 +189,7 @@ WRITTEN: Mapping[Of, tuple[str, Callable[[float], str]]] = {
 
 
 class Outcome(Enum):
-    """What became of a condition, at one quantity, level and load: its verdict, if it has one."""
+    """The outcome of a condition for one quantity, level and load: its verdict, if it has one."""
 
     REACHED = Verdict.REACHED.value
     MISSED = Verdict.MISSED.value
@@ -198,12 +199,12 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """An outcome, and its numbers or its reason in words."""
+    """An outcome, with its numbers or its reason in words."""
 
     condition: Condition
     outcome: Outcome
     text: str
-    # None where the condition is about nothing that was measured.
+    # None if the condition matches nothing that was measured.
     quantity: Quantity | None = None
     level: str | None = None
     load: str | None = None
@@ -222,7 +223,8 @@ def judge(
     *,
     confidence: float = 0.95,
 ) -> list[Judgement]:
-    """Judges each condition wherever it can be: changes from `before` to `after`, values of `after`."""
+    """Judges each condition where possible: changes from `before` to `after`, or values of
+    `after`."""
     return [
         judgement
         for condition in conditions
@@ -241,7 +243,7 @@ def _judge(
         yield Judgement(condition, Outcome.NOT_JUDGED, reason)
         return
     compared_with = before if condition.is_of_change else None
-    # What was measured before only is not passed over: what it was like afterwards is unknown.
+    # What was only measured before is not skipped: its state afterwards is unknown.
     sets = [it for it in (after, compared_with) if it]
     quantities = {it.name: it for results in sets for it in results.quantities}
     places = dict.fromkeys(it for results in sets for it in _places(condition, results))
@@ -273,7 +275,8 @@ def _places(condition: Condition, results: Results) -> Iterator[tuple[str, str]]
 def verdict(
     condition: Condition, before: Cell | None, after: Cell | None, confidence: float
 ) -> tuple[Outcome, str]:
-    """What becomes of a condition at one place, and its numbers; `Untold` if it cannot be judged."""
+    """The verdict on a condition at one place, with its numbers; `Untold` if it cannot be
+    judged."""
     if after is None:
         raise Untold("it was measured before, and is missing afterwards")
     statistic = condition.statistic or COMPARED[after.quantity.kind]
@@ -291,7 +294,7 @@ def verdict(
         value, low, high, unseen = found.percents if is_part else found.lengths
         _check_seen(condition, value, unseen, found.resolution, text)
     if before is None and statistic in changes.EXTREMES:
-        # They are what was seen, and nothing is uncertain of that.
+        # They were observed, so there is no uncertainty.
         return Outcome.MISSED if condition.is_met(value) else Outcome.REACHED, text
     verdict = decide(low, high, condition.limit.value, at_least=not condition.is_upper)
     if verdict is Verdict.UNDECIDED:
@@ -300,7 +303,7 @@ def verdict(
 
 
 def _check_blocks(statistic: str, cell: Cell) -> None:
-    """The greatest and the least value are what was seen; all else drifts from block to block."""
+    """The maximum and the minimum are observations; everything else drifts from block to block."""
     blocks = len(np.unique(cell.blocks))
     if blocks < FEWEST_ROUNDS and statistic not in changes.EXTREMES:
         raise Untold(
@@ -312,7 +315,7 @@ def _check_blocks(statistic: str, cell: Cell) -> None:
 def _check_seen(
     condition: Condition, known: float, unseen: float, step_ns: float, text: str
 ) -> None:
-    """Whether something is beyond the limit must not hang on what the clock does not show."""
+    """The verdict must not depend on what the clock cannot show."""
     low, high = known - unseen, known + unseen
     if condition.is_met(low) == condition.is_met(high):
         return
@@ -333,8 +336,8 @@ def _measured(statistic: str, it: changes.Measured, confidence: float) -> str:
 def _changed(statistic: str, it: changes.Shift, confidence: float) -> str:
     unit = units.unit_for([it.before, it.after])
     before, after = (units.duration(end, unit) for end in (it.before, it.after))
-    # As parts of what there was before, or in nanoseconds where that says nothing: where it is not
-    # above 0, or so uncertain that more than all of it might be gone.
+    # Relative to the value before, or in nanoseconds if that is meaningless: if it is not above 0,
+    # or so uncertain that the decrease might exceed it.
     is_part = it.before > 0 and (it.shares or it.low > -it.before)
     writer, whole = (PERCENT, it.before) if is_part else (CHANGE, 1.0)
     low, high = it.shares or (it.low / whole, it.high / whole)
@@ -346,7 +349,7 @@ def _changed(statistic: str, it: changes.Shift, confidence: float) -> str:
 
 
 def why_nothing(condition: Condition, folders: Sequence[Results]) -> str:
-    """Why a condition is about nothing, and what it could be about."""
+    """Why a condition matches nothing, and what it could match."""
     for results in folders:
         where = f" in {results.folders[0]}" if len(folders) > 1 else ""
         if not having(condition.parts, results.quantities):

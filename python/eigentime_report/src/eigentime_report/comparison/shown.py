@@ -1,4 +1,4 @@
-"""Changes and outcomes as tables, as a forest plot and in plain sentences."""
+"""Changes and outcomes as tables, as a forest plot and as plain sentences."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ WHAT = {"mean": "mean", "median": "mean of medians", "sd": "mean of SDs"}
 # The key of the table of outcomes.
 CONDITIONS = "conditions"
 
-# Circumstances by words, where their names say too little.
+# Descriptions of circumstances whose names say too little.
 CALLED = {"eigentime": "version of Eigentime", "probe": "measuring program"}
 
 
@@ -32,7 +32,7 @@ def key(kind: str) -> str:
 
 
 def changes_table(changes: Changes, kind: str) -> Table:
-    """Before, afterwards and the difference of all quantities of a kind, with tests."""
+    """Before, after and the difference for all quantities of a kind, with tests."""
     own = changes.of(kind)
     return tabled(
         "changes",
@@ -45,7 +45,8 @@ def changes_table(changes: Changes, kind: str) -> Table:
 
 
 def _thing(change: Change) -> SimpleNamespace:
-    """A change with what its row has besides; medians of all values are not moved by one disturbed block."""
+    """A change with its row's other data; one disturbed block does not move medians of all
+    values."""
     before, after = middles(change.comparison)
     return SimpleNamespace(
         change=change,
@@ -75,7 +76,7 @@ def changes_chart(changes: Changes, kind: str) -> Chart:
 
 
 def circumstances_table(changes: Changes) -> Table:
-    """Which folders were compared, and what their runs differ in besides."""
+    """The compared folders, and other differences between their runs."""
     both = (changes.before, changes.after)
     known = (
         ("folder", *(", ".join(map(str, it.folders)) for it in both)),
@@ -86,7 +87,7 @@ def circumstances_table(changes: Changes) -> Table:
 
 
 def conditions_table(judgements: Sequence[Judgement]) -> Table:
-    """What became of each condition, wherever it was judged."""
+    """The outcome of each condition, wherever it was judged."""
     rows = (
         (SimpleNamespace(judged=it, condition=it.condition.text.strip()), it.condition.text)
         for it in judgements
@@ -96,15 +97,15 @@ def conditions_table(judgements: Sequence[Judgement]) -> Table:
 
 Place: TypeAlias = tuple[str, str]
 
-# What is at the head of all: too few blocks on a side to tell a change from drift, or to tell it well,
-# and machines that did something else.
+# First of all come too few blocks on a side to distinguish a change from drift, or to do so well,
+# and machines that were otherwise busy.
 UNDECIDABLE = "nothing is decided from so few"
 UNSURE = "what drifts between runs may look like a change, and intervals are wide"
 BUSY = "others kept the processors"
 
-# How much a sentence matters: few blocks and busy machines, different programs that measured before all else;
-# each family by its own weight, less at other levels and loads than the first, above all where nothing has
-# changed, and less where little was found out.
+# The weight of a sentence: few blocks, busy machines and different programs come first; each family
+# by its own weight, less at other levels and loads than the first, especially without a change, and
+# less if little was found.
 FEW_BLOCKS = 130
 OTHERS_BUSY = 120
 OTHER_PROBE = 110
@@ -116,7 +117,7 @@ NOTED = 40
 
 
 def changes_sentences(changes: Changes) -> list[Sentence]:
-    """A sentence for each family at each level and load, and what speaks against all of them."""
+    """A sentence for each family at each level and load, and the reasons for doubt."""
     sentences = [*_circumstances(changes), *_by_family(changes)]
     return sorted(sentences, key=lambda sentence: -sentence.weight)
 
@@ -166,7 +167,7 @@ def _by_family(changes: Changes) -> Iterator[Sentence]:
 
 
 def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
-    """What was measured, where nothing is decided: an interval would be taken for an answer."""
+    """The measurements without a decision: an interval would be mistaken for an answer."""
     at = grouped(((it.level, it.load), it) for it in its)
     for number, (place, own) in enumerate(at.items()):
         sides = zip(*(middles(it.comparison) for it in own), strict=True)
@@ -184,7 +185,7 @@ def _plainly(family: Family, its: Sequence[Change], changes: Changes) -> Iterato
 
 
 def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Iterator[Sentence]:
-    """A sentence for all levels and loads at which the same has changed, and another for others."""
+    """One sentence for all levels and loads with the same change, and others for the rest."""
     tested = [wording.finding(it, AFTER) for it in its]
     judged = wording.beyond_chance(tested, 1 - changes.confidence)
     at = grouped(((it.level, it.load), each) for it, each in zip(its, judged, strict=True))
@@ -209,7 +210,7 @@ def _of_family(family: Family, its: Sequence[Change], changes: Changes) -> Itera
 
 
 def _opening(where: Sequence[Place], of: int, changes: Changes) -> str:
-    """`On the host, when idle`; of several places together, whether that is all of them."""
+    """`On the host, when idle`; for several places, whether these are all of them."""
     if len(where) == of > 1:
         levels, loads = ({place[at] for place in where} for at in (0, 1))
         parts = ["at all levels"] if len(levels) > 1 else []

@@ -1,4 +1,4 @@
-"""What a reader should conclude, in plain sentences, each linked to the table of its numbers."""
+"""The conclusions in plain sentences, each linked to the table of its numbers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,12 +10,13 @@ from eigentime_report.results import Results
 
 __all__ = ["MAIN", "Family", "Sentence", "conclude"]
 
-# With more of them, what matters would not be seen.
+# More of them would hide the important ones.
 MOST = 9
 
 
 def conclude(results: Results, analysis: Analysis | None = None) -> list[Sentence]:
-    """All sentences: those that a page begins with, from `MAIN` on, then the others by what matters most."""
+    """All sentences: first those at the beginning of a page, from `MAIN` on, then the others by
+    importance."""
     found = analysis or Analysis(results)
     groups = [*against.groups_of(found, "level"), *against.groups_of(found, "load")]
     first, left = _opening(found, groups)
@@ -31,19 +32,21 @@ def conclude(results: Results, analysis: Analysis | None = None) -> list[Sentenc
 def _opening(
     analysis: Analysis, groups: Sequence[against.Group]
 ) -> tuple[list[Sentence], list[Sentence]]:
-    """Costs, clocks, what levels add, what loads do, what to trust, what is open; and the rest.
+    """Costs, clocks, effects of levels, effects of loads, reliability, open questions; and the
+    rest.
 
-    Of comparisons there are as many as there is room for, the most important ones.
+    As many comparisons are included as there is room for, the most important first.
     """
     back, never, unclear = measured.backwards(analysis)
     here = list(measured.costs(analysis))
-    # Single readings are told where no calls were measured.
+    # Single readings are reported if no calls were measured.
     readings = [it for it in here if it.about == "reads" and len(here) > 1]
     begin = [*back[:1], *(it for it in here if it not in readings), *never]
     begin += measured.served(analysis)
     end = [*measured.assurance(analysis), *against.still_open(analysis, groups)]
     compared = list(against.against_first(analysis, groups))
-    # The most important one of levels and that of loads, then the most important others; in their order.
+    # The most important ones of levels and of loads, then the next ones by importance; in their
+    # order.
     ordered = sorted(compared, key=lambda it: -it[2])
     firsts = {factor: sentence for sentence, factor, _ in reversed(ordered)}.values()
     ordered.sort(key=lambda it: it[0] not in firsts)

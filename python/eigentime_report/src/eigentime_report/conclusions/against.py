@@ -1,4 +1,4 @@
-"""What levels add and what loads do: in one sentence for each kind, and family by family."""
+"""The effects of levels and loads: one sentence for each kind, and details by family."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,59 +21,59 @@ from eigentime_report.verdicts import FEWEST_ROUNDS
 
 @dataclass(frozen=True)
 class Group:
-    """Quantities of a family that are compared in the same places."""
+    """Quantities of a family that are compared at the same places."""
 
     family: Family
     factor: Factor
-    # The load or level that is the same, and the two levels or loads that differ.
+    # The fixed load or level, and the two levels or loads that are compared.
     held: str
     base: str
     other: str
     findings: tuple[Finding, ...]
-    # In how many blocks they were measured, if these are too few to be the units of tests.
+    # The number of blocks, if there are too few to be the units of tests.
     few_blocks: int | None
-    # In how many blocks the least of them were measured at either.
+    # The lower number of blocks of the two sides.
     blocks: int
 
     @property
     def importance(self) -> float:
-        """How much it matters: the mean of all in it."""
+        """The mean importance of its findings."""
         return sum(it.importance for it in self.findings) / len(self.findings)
 
     @property
     def table_key(self) -> str:
-        """The table that has its numbers."""
+        """The table with its numbers."""
         return f"pairs-{self.family.kind}-{self.factor}s"
 
     @property
     def says_something(self) -> bool:
-        """Was anything tested?"""
+        """Whether anything was tested."""
         return any(it.verdict != "untested" for it in self.findings)
 
     def has_news(self, known: "Group") -> bool:
-        """Does anything differ here that did not there, or did to the other side?"""
+        """Whether a difference is new here, or has another direction."""
         there = {it.quantity: it.verdict for it in known.findings}
         return any(
             it.verdict in DECIDED and there.get(it.quantity) != it.verdict for it in self.findings
         )
 
     def varied(self, name: str, results: Results) -> Place:
-        """A level, or a load, of those that differ."""
+        """The level or load that is compared with the first."""
         return places.level(name, results) if self.factor == "level" else places.load(name)
 
     def steady(self, results: Results) -> Place:
-        """The load, or the level, that is the same."""
+        """The fixed load or level."""
         if self.factor == "level":
             return places.load(self.held)
         return places.level(self.held, results)
 
     def is_alone(self, results: Results) -> bool:
-        """Is there no other load, or level, than the one that is the same?"""
+        """Whether the fixed load or level is the only one."""
         return len(results.loads if self.factor == "level" else results.levels) == 1
 
 
 def in_series(groups: Sequence[Group]) -> list[list[Group]]:
-    """Groups that differ in the load, or level, only; first the first one that says something."""
+    """Groups that differ only in the load or level; the first one with a test comes first."""
     series = grouped(((it.factor, it.family, it.other), it) for it in groups)
     return [sorted(its, key=lambda it: not it.says_something) for its in series.values()]
 
@@ -111,7 +111,7 @@ def _place(factor: Factor, varied: str, held: str) -> tuple[str, str]:
     return (varied, held) if factor == "level" else (held, varied)
 
 
-# Of one block, and of several that are too few.
+# For one block, and for several that are too few.
 FEW_BLOCKS = (
     "it was measured in one block only, and what drifts from block to block is not in these numbers",
     "it was measured in {blocks} blocks only, whose drift may look like a difference",
@@ -121,8 +121,8 @@ FEW_BLOCKS = (
 def differences(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence]:
     """A sentence for each family at each level against the first one, or under each load.
 
-    It is that of the first load, or level, at which anything could be tested; of the others
-    those are told that have something new.
+    It is for the first load or level at which anything could be tested; the others are mentioned
+    if they add something new.
     """
     for first, *others in in_series(groups):
         for group in (first, *(it for it in others if it.has_news(first))):
@@ -148,34 +148,34 @@ def _text(analysis: Analysis, group: Group) -> str:
     return f"{wording.capital(', '.join(where))}, {'; '.join(parts)}."
 
 
-# What differs to one side, and what does not measurably.
+# What differs in one direction, and what does not measurably differ.
 SIDES = (("more",), ("less",), ("slight", "same"))
 STAYS = ("stays", "stay")
-# So many are told in a sentence, of the families that matter most.
+# The maximum number in a sentence, of the most important families.
 CLAUSES = 6
 OPEN = "open"
-# In so many clauses it is told what is open; of the others, how many they are.
+# The maximum number of clauses on undecided quantities; the others are counted.
 TOLD = 3
 
 
 @dataclass
 class Clause:
-    """Quantities of a family that are alike in several places."""
+    """Quantities of a family that are alike at several places."""
 
     family: Family
-    # How many the family has there.
+    # The number of the family's quantities there.
     of: int
     groups: list[Group]
-    # Of each place the same quantities.
+    # For each place, the same quantities.
     findings: list[Sequence[Finding]]
 
     @property
     def is_decided(self) -> bool:
-        """Is there a difference?"""
+        """Whether there is a difference."""
         return self.findings[0][0].verdict in DECIDED
 
     def takes(self, group: Group, its: Sequence[Finding]) -> bool:
-        """Is it the same there? If so, that place belongs to it."""
+        """Adds a place if it is alike; returns whether it was added."""
         is_same = (
             few_blocks(group) == few_blocks(self.groups[0])
             and self.of == len(group.findings)
@@ -192,7 +192,7 @@ class Clause:
         return is_same
 
     def told(self, analysis: Analysis, again: str) -> tuple[str, str]:
-        """`vDSO reads take 2.5 % (0.5 ns) longer`, without the verb that is said again; and the verb."""
+        """`vDSO reads take 2.5 % (0.5 ns) longer`, without a repeated verb; and the verb."""
         own = [it.quantity for it in self.findings[0]]
         many = len(own) > 1
         verbs = self.family.measure.verb if self.is_decided else STAYS
@@ -208,12 +208,12 @@ class Clause:
 
 
 def few_blocks(group: Group) -> int | None:
-    """In how many blocks it was measured, if these are too few to state it as a fact."""
+    """The number of blocks, if there are too few to state this as a fact."""
     return group.blocks if group.blocks < FEWEST_ROUNDS else None
 
 
 def _is_alike(a: Finding, b: Finding) -> bool:
-    """The same verdict, and intervals that overlap: where there is a difference."""
+    """Whether the verdict is the same, and, if there is a difference, the intervals overlap."""
     if a.verdict not in DECIDED or a.verdict != b.verdict:
         return a.verdict not in DECIDED and b.verdict not in DECIDED
     if a.is_in_times != b.is_in_times or None in (a.low, a.high, b.low, b.high):
@@ -221,12 +221,12 @@ def _is_alike(a: Finding, b: Finding) -> bool:
     return (a.low or 0) <= (b.high or 0) and (b.low or 0) <= (a.high or 0)
 
 
-# A sentence, what it is over, and how much it matters.
+# A sentence, what it compares, and its importance.
 Told: TypeAlias = tuple[Sentence, Factor, float]
 
 
 def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]:
-    """A sentence for each kind over levels, and over loads: what is open is not in it."""
+    """A sentence for each kind over levels, and over loads, without what is undecided."""
     results = analysis.results
     firsts = [its[0] for its in in_series(groups)]
 
@@ -239,7 +239,7 @@ def against_first(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Told]
         alike = [it for its in ordered for it in _clauses(its)]
         if not alike:
             continue
-        # Those about a translator's machine, which is like no other, last.
+        # Those about a machine run by a translator come last, because it is like no other.
         alike.sort(key=lambda it: _is_translated(it.groups[0], analysis))
         first = ordered[0][0]
         opening = f"Against {first.varied(first.base, results).noun}"
@@ -260,7 +260,7 @@ def _told(analysis: Analysis, alike: Sequence[Clause]) -> str:
     results = analysis.results
     order = (*results.levels, *results.loads)
     by_place: dict[str, list[Clause]] = {}
-    # The first levels and loads first.
+    # In the order of levels and loads.
     for clause in sorted(alike, key=lambda it: order.index(it.groups[0].other)):
         where = listed([it.varied(it.other, results).there for it in clause.groups])
         if few := few_blocks(clause.groups[0]):
@@ -277,7 +277,7 @@ def _told(analysis: Analysis, alike: Sequence[Clause]) -> str:
 
 
 def _clauses(groups: Sequence[Group]) -> list[Clause]:
-    """Places that are alike together."""
+    """Clauses for places that are alike."""
     alike: list[Clause] = []
     for verdicts in SIDES:
         for group in groups:
@@ -289,7 +289,7 @@ def _clauses(groups: Sequence[Group]) -> list[Clause]:
 
 
 def still_open(analysis: Analysis, groups: Sequence[Group]) -> Iterator[Sentence]:
-    """One sentence, if there is anything: what is open where, and how wide the first intervals are."""
+    """One sentence, if necessary: what is undecided where, and the width of the first intervals."""
     left = [
         (group, own)
         for group, *_ in in_series(groups)

@@ -1,4 +1,4 @@
-"""How effects are written, and what differs, verdict by verdict, as the clauses of a sentence."""
+"""The wording of effects, and the clauses of a sentence, one for each verdict."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from eigentime_report.conclusions.wording import (
 )
 from eigentime_report.statistics import coarse_text
 
-# From so many on, the middle one is told beside the least and the greatest.
+# From this number on, the median is added to the minimum and the maximum.
 TYPICAL_FROM = 4
-# Or where the greatest is so many times the least.
+# Or if the maximum is this many times the minimum.
 WIDE = 10
 
 WITHOUT_INTERVAL = "no interval: there are too few values, or no scatter"
@@ -27,18 +27,19 @@ WITHOUT_INTERVAL = "no interval: there are too few values, or no scatter"
 
 @dataclass(frozen=True)
 class Writer:
-    """How numbers of a sort are written, with so many figures, and more if that tells ends apart."""
+    """How numbers of a kind are written, with this many digits, or more if the ends are
+    otherwise equal."""
 
     write: Callable[[float, int], str]
     figures: int
     most: int = 4
 
     def one(self, value: float, low: float | None, high: float | None) -> str:
-        """The estimate, with as many figures as its interval has."""
+        """The estimate, with as many digits as its interval."""
         return self.write(value, self._figures(low, high))
 
     def between(self, low: float | None, high: float | None) -> str:
-        """`19.7 to 19.9 ns`, the unit written once; or why there is no interval."""
+        """`19.7 to 19.9 ns`, with the unit once; or why there is no interval."""
         if low is None and high is not None:
             return f"at most {self.write(high, self.figures)}"
         if low is None or high is None:
@@ -47,7 +48,7 @@ class Writer:
         return _joined(self.write(low, figures), self.write(high, figures))
 
     def reach(self, values: Sequence[float]) -> str:
-        """`20 to 24 ns`, or one number if one does not see that they differ."""
+        """`20 to 24 ns`, or one number if they look the same."""
         return _joined(self.write(min(values), self.figures), self.write(max(values), self.figures))
 
     def _figures(self, low: float | None, high: float | None) -> int:
@@ -58,7 +59,7 @@ class Writer:
 
 
 def _joined(first: str, last: str) -> str:
-    """`20 to 24 ns` of `20 ns` and `24 ns`."""
+    """`20 to 24 ns` from `20 ns` and `24 ns`."""
     if first == last:
         return first
     amount, _, unit = first.rpartition(" ")
@@ -73,8 +74,8 @@ SHARE = Writer(lambda part, figures: units.percent(part, figures, sign=False), 2
 TIMES = Writer(lambda part, figures: units.times(1 + part, figures + (0 <= part < 1)), 2)
 
 
-# A clause for each verdict, with what was compared with in the first one only. {subject} is `all 3 vDSO
-# reads`, `2 of 3 vDSO reads`, `2 others` or a name.
+# A clause for each verdict; only the first one names what it is compared with. {subject} is `all 3
+# vDSO reads`, `2 of 3 vDSO reads`, `2 others` or a name.
 CLAUSES: Mapping[Verdict, str] = {
     "more": "{subject} {verb} {amount}{than}{detail}",
     "less": "{subject} {verb} {amount}{than}{detail}",
@@ -84,7 +85,7 @@ CLAUSES: Mapping[Verdict, str] = {
     "untested": "{subject} {are} not tested{against}: {why}",
 }
 
-# What would decide what is undecided.
+# What would decide an undecided one.
 BLOCKS = "about {times} times as many blocks would decide {it}"
 MANY_BLOCKS = (
     "a change of {margin} is too little to see in this scatter: more blocks would decide {it}"
@@ -92,10 +93,10 @@ MANY_BLOCKS = (
 SOME_BLOCKS = "more blocks would decide {it}"
 # What no number of blocks would decide.
 COARSE = "{steps}, and what is smaller does not show"
-# What would be a difference by its own test.
+# What would be a difference by its own test alone.
 AMONG = "what differs by itself may do so by chance among {of} (p = {p} by Holm)"
 AGAINST = "{what} of {name} went the other way"
-# More blocks than these times as many are no advice.
+# More than this many times the blocks is not useful advice.
 PRACTICAL = 20
 
 
@@ -106,9 +107,9 @@ def clauses(
     there: str,
     noun: str = "",
 ) -> str:
-    """What differs, verdict by verdict, at one place, or at several where the same quantities do.
+    """The clauses for each verdict, at one place, or at several with the same quantities.
 
-    `there` is where what it is compared with was measured (`on the host`), `noun` what that is.
+    `there` is where the base was measured (`on the host`), `noun` what it is.
     """
     told: list[str] = []
     of = len(alike[0])
@@ -141,7 +142,7 @@ def clauses(
 
 
 def _remedy(its: Sequence[Finding], same_within: float, of: int) -> str:
-    """Why they are open, and what would decide them."""
+    """Why they are undecided, and what would decide them."""
     told = [
         AGAINST.format(what=listed(it.against), name=it.quantity.title) for it in its if it.against
     ]
@@ -164,7 +165,7 @@ def _remedy(its: Sequence[Finding], same_within: float, of: int) -> str:
 
 
 def effects(findings: Sequence[Finding]) -> str:
-    """Of one; of several that differ the least, the middle and the greatest one, of others all."""
+    """The effects: all of a few; of many the lowest, the median and the highest."""
     known = [it for it in _on_one_scale(findings) if it.change is not None]
     if not known:
         return "no difference can be told"
@@ -174,7 +175,7 @@ def effects(findings: Sequence[Finding]) -> str:
         return _effect(ordered[0], writer)
     if not all(it.verdict in DECIDED for it in ordered):
         return _reach(ordered, writer)
-    # At several places it may be one quantity, which has been named.
+    # At several places it may be one quantity, which was already named.
     is_named = len({it.quantity for it in ordered}) > 1
     ends = (ordered[0], ordered[-1])
     text = " to ".join(_effect(it, writer, is_named=is_named) for it in ends)
@@ -191,9 +192,9 @@ def _effect(finding: Finding, writer: Writer, *, is_named: bool = False) -> str:
 
 
 def amount(findings: Sequence[Finding], measure: Measure, *, is_short: bool = True) -> str:
-    """Of some that differ to one side: `38 to 53 times as long`, `2.4 % (0.5 ns) longer`.
+    """The amount of several in one direction: `38 to 53 times as long`, `2.4 % (0.5 ns) longer`.
 
-    Where nothing but that is told, the middle one is, too, and the greatest if it is far off.
+    If nothing else is reported, the median is added, and the maximum if it is far off.
     """
     findings = _on_one_scale(findings)
     changes = [it.change for it in findings if it.change is not None]
@@ -219,7 +220,7 @@ def _far_apart(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def detail(findings: Sequence[Finding]) -> str:
-    """What stands behind an amount: the interval of one, the effects of several by their names."""
+    """The details of an amount: the interval of one, the named effects of several."""
     if len(findings) > 1:
         return f": {effects(findings)}"
     (one,) = _on_one_scale(findings)
@@ -227,7 +228,7 @@ def detail(findings: Sequence[Finding]) -> str:
 
 
 def intervals(findings: Sequence[Finding]) -> str:
-    """`−0.31 to +0.09 %`: from the least to the greatest end of all intervals."""
+    """`−0.31 to +0.09 %`: from the lowest to the highest end of all intervals."""
     findings = _on_one_scale(findings)
     lows = [it.low for it in findings]
     highs = [it.high for it in findings if it.high is not None]
@@ -247,10 +248,11 @@ def _reach(ordered: Sequence[Finding], writer: Writer) -> str:
 
 
 def _on_one_scale(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """All as parts, or all in nanoseconds: what is open is, where no part of one can be told.
+    """All as percentages, or all in nanoseconds; undecided ones in nanoseconds if one has no
+    percentage.
 
-    What is tested is the difference. Of a large one the ratio has an interval of its own, by which
-    it might be no longer open.
+    The difference is tested. The ratio of a large one has its own interval, according to which
+    it might not be undecided.
     """
     if all(it.is_relative and not _is_open_in_times(it) for it in findings):
         return findings
@@ -263,7 +265,7 @@ def _is_open_in_times(finding: Finding) -> bool:
 
 
 def _writer(findings: Sequence[Finding]) -> Writer:
-    """One way to write all of them: in nanoseconds, in percent, or in times if one is large."""
+    """One format for all of them: nanoseconds, percent, or factors if one is large."""
     if not all(it.is_relative for it in findings):
         return CHANGE
     return TIMES if any(it.is_in_times for it in findings) else PERCENT

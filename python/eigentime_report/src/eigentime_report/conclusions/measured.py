@@ -1,4 +1,4 @@
-"""What things cost, which clocks and timers fail, and what speaks against the numbers."""
+"""Costs, failing clocks and timers, and reasons to doubt the numbers."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from eigentime_report.conclusions.clauses import DURATION
 from eigentime_report.conclusions.wording import MAIN, Family, Sentence, capital
 from eigentime_report.results import Cell, Quantity, Results
 
-# Those that readers look for, told beside the ends of many.
+# Those that readers look for, reported beside the extremes of many.
 SLEEPS = ("nanosleep", "timerfd", "sleeper")
-# What is later in so few cases is told beside the median.
+# Latencies that are exceeded this rarely are reported beside the median.
 ONE_IN = {0.9: "ten", 0.99: "a hundred", 0.999: "a thousand"}
 EVENTS = "events"
 
 
 def costs(analysis: Analysis) -> Iterator[Sentence]:
-    """A sentence for each kind: from the least to the greatest of its quantities."""
+    """A sentence for each kind: from the lowest to the highest of its quantities."""
     results = analysis.results
     level, load = results.levels[0], results.loads[0]
     where = places.level(level, results).there
@@ -41,7 +41,7 @@ def costs(analysis: Analysis) -> Iterator[Sentence]:
 
 
 def missed(analysis: Analysis) -> Iterator[Sentence]:
-    """A sentence for each level where timers do not keep their interval, load after load."""
+    """A sentence for each level with timers that do not keep their interval, by load."""
     results = analysis.results
     for level in results.levels:
         told: list[str] = []
@@ -77,7 +77,7 @@ def _families(analysis: Analysis, cells: Sequence[Cell]) -> str:
     told: list[str] = []
     verb = ""
     for family, quantities in wording.by_family(by_name).items():
-        # Of single sleeps it is told exactly how late they end.
+        # For single sleeps, it is reported exactly how late they end.
         if family.key == "sleeps" and "sleep" in analysis.kinds:
             continue
         own = [by_name[it] for it in quantities]
@@ -92,7 +92,7 @@ def _family(family: Family, cells: Sequence[Cell]) -> str:
     """`20 to 24 ns`; of sleeps, `40 µs (timerfd) to 90 µs (usleep) late in the median, …`."""
     numbers = {cell.quantity: describe(cell) for cell in cells}
     amounts = {
-        # Of sleeps, what is beyond that which they were asked for.
+        # For sleeps, only the part beyond the requested one.
         it.title: float(getattr(its, COMPARED[it.kind])) - it.asked_ns
         for it, its in numbers.items()
     }
@@ -111,7 +111,7 @@ def _family(family: Family, cells: Sequence[Cell]) -> str:
 def _named(known: Mapping[str, float], amount: str, wanted: Sequence[str] = ()) -> str:
     """`0.1 µs (sleeper) to 90 µs (usleep) late, in the middle 84 µs`.
 
-    Instead of the middle, those that are `wanted`, unless they are too many to be told.
+    Instead of the median, the `wanted` ones, unless they are too many.
     """
     (first, low), *_, (last, high) = sorted((*known.items(), *known.items()), key=lambda it: it[1])
     if len(known) == 1:
@@ -146,22 +146,23 @@ def _timers(cells: Sequence[Cell]) -> str:
 
 
 WARPS = "warps"
-# With fewer readings it is not said that a clock never went backwards: `eigentime bench` does so.
+# With fewer readings, it is not stated that a clock never went backwards; `eigentime bench` has the
+# same limit.
 ENOUGH = 1000
 MILLION = 1e6
-# More clocks than these are counted.
+# More clocks than this are only counted.
 NAMED = 3
 
 SERVED = "served"
 KERNEL = "system_call"
-# What asks the vDSO, whichever families it is of.
+# Whatever calls the vDSO, in any family.
 CLOCK_READS = Family("", "", "", "clock read", "clock reads", wording.TIME, 0)
 
 Row: TypeAlias = Mapping[str, Any]
 
 
 def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[Sentence]]:
-    """Of each clock that went back, that which did furthest first; of all that never did; of the others."""
+    """The clocks that went backwards, the worst first; those that never did; the others."""
     results, confidence = analysis.results, analysis.confidence
     clocks = results.warps.group_by("level", "clock", maintain_order=True).agg(
         pl.col("readings", "backwards").sum(), pl.col("worst_ns", "smallest_visible_ns").max()
@@ -210,7 +211,8 @@ def _went_back(row: Row, results: Results, confidence: float) -> str:
 
 
 def _where(rows: Sequence[Row], results: Results) -> str:
-    """`tsc and CLOCK_MONOTONIC on the host, CLOCK_BOOTTIME in a container`; of many, how many."""
+    """`tsc and CLOCK_MONOTONIC on the host, CLOCK_BOOTTIME in a container`; for many, the
+    number."""
     levels = grouped((row["clock"], row["level"]) for row in rows)
     clocks = grouped(
         (tuple(it for it in results.levels if it in at), clock) for clock, at in levels.items()
@@ -223,7 +225,7 @@ def _where(rows: Sequence[Row], results: Results) -> str:
 
 
 def _many(number: float) -> str:
-    """`7.9 million`, of fewer than a million all figures."""
+    """`7.9 million`; below a million, all digits."""
     if number < MILLION:
         return units.count(int(number))
     return f"{units.number(number / MILLION, 2)} million"
@@ -266,27 +268,27 @@ def served(analysis: Analysis) -> Iterator[Sentence]:
 
 
 ABOUT = "trust"
-# The sentence of the opening; the others are notes.
+# The first sentence goes to the beginning; the others are notes.
 ABOUT_TRUST = "assurance"
 IDLE = "idle"
-# At so many of a load's looks it has to do what it is for, so that anything is concluded from it.
+# In this share of its observations a load must have its effect, for any conclusion.
 LOADING = 0.9
 
-# How `eigentime bench` says what else ran, and who ran a virtual machine.
+# How `eigentime bench` words that something else ran, and what ran a virtual machine.
 BUSY = re.compile(r"others kept the processors up to (\d+) % busy")
 BY_TRANSLATOR = "is run by QEMU's translator"
-# Where a level's notes have why it is.
+# The reference to a level's notes for the reason.
 WHY_TRANSLATED = "kvm"
 
 
 def failed_loads(results: Results) -> set[tuple[str, str]]:
-    """Levels and loads at which the load did not load."""
+    """Levels and loads at which the load had no effect."""
     looks = _looks(results)
     return {(level, load) for level, load, share, _ in looks if share < LOADING}
 
 
 def assurance(analysis: Analysis) -> Iterator[Sentence]:
-    """How far the numbers can be trusted, in one sentence; `trust` has it in full."""
+    """The reliability of the numbers, in one sentence; `trust` has the details."""
     results = analysis.results
     by_count: dict[str, list[str]] = {}
     for load in results.loads:
@@ -315,7 +317,7 @@ def assurance(analysis: Analysis) -> Iterator[Sentence]:
 
 
 def trust(analysis: Analysis) -> list[Sentence]:
-    """Who ran virtual machines, which loads did not load, what the runs say of themselves."""
+    """What ran virtual machines, which loads had no effect, and the runs' own notes."""
     results = analysis.results
     told = [
         *(("levels", text) for text in _machines(results)),
@@ -324,11 +326,11 @@ def trust(analysis: Analysis) -> list[Sentence]:
         *(
             ("levels", f"{capital(note.rstrip('.:; '))}.")
             for note in results.notes
-            # What is said of a translator is told already.
+            # The translator has already been mentioned.
             if BY_TRANSLATOR not in note
         ),
     ]
-    # The gravest are the first.
+    # The most serious come first.
     return [Sentence(text, key, -float(place), ABOUT) for place, (key, text) in enumerate(told)]
 
 
@@ -336,7 +338,7 @@ def _machines(results: Results) -> Iterator[str]:
     for level in results.levels:
         if places.is_translated(level, results):
             reasons = [it.notes.get(WHY_TRANSLATED, "") for _, it in results.places(level)]
-            # The first line of a reason, with the last one where it announces more.
+            # The first line of a reason, with the last one if it announces more.
             first, *more = next(filter(None, reasons), "").strip().splitlines() or [""]
             why = f"{first} {more[-1]}".rstrip(".") if more else first.rstrip(".:; ")
             yield (
@@ -376,7 +378,8 @@ def _units(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def _looks(results: Results) -> list[tuple[str, str, float, int]]:
-    """Levels and loads beside idle, at how many of the looks they loaded, and how many there were."""
+    """For levels and loads except idle: in how many observations they had their effect, and
+    their total."""
     parts = results.load_checks.group_by("level", "load", maintain_order=True)
     return [
         (str(level), str(load), float(part["is_loading"].to_numpy().mean()), len(part))

@@ -1,4 +1,4 @@
-"""How one speaks of levels and loads."""
+"""The wording of levels and loads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from eigentime_report.results import Results
 
 @dataclass(frozen=True)
 class Place:
-    """A level or a load: what it is, and where one is then."""
+    """A level or a load: its name, and the phrase for being there."""
 
     noun: str
     there: str
@@ -31,9 +31,9 @@ TRANSLATED = "tcg"
 
 
 def level(name: str, results: Results) -> Place:
-    """A level; a virtual machine that a translator ran is called that.
+    """A level; it is mentioned if a translator ran the virtual machine.
 
-    Where several folders are kept apart, it is told of which one it is.
+    If several folders are kept apart, its folder is mentioned, too.
     """
     label = label_of(name, results)
     own = name.removeprefix(f"{label}: ")
@@ -44,13 +44,13 @@ def level(name: str, results: Results) -> Place:
 
 
 def label_of(level: str, results: Results) -> str:
-    """The folder that a level is of, where several are kept apart; else nothing."""
+    """The folder of a level if several are kept apart, otherwise nothing."""
     labels = [run.label for run in results.runs if run.label]
     return max((it for it in labels if level.startswith(f"{it}: ")), key=len, default="")
 
 
 def at(names: Sequence[str], results: Results) -> str:
-    """`on the host and in a container`; of folders of which it is all levels, `in q1 and q2`."""
+    """`on the host and in a container`; for all levels of folders, `in q1 and q2`."""
     levels = grouped((label_of(it, results), it) for it in results.levels)
     whole = [label for label, own in levels.items() if label and {*own} <= {*names}]
     told = [level(it, results).there for it in names if label_of(it, results) not in whole]
@@ -63,5 +63,5 @@ def load(name: str) -> Place:
 
 
 def is_translated(name: str, results: Results) -> bool:
-    """Was it a virtual machine by QEMU's translator?"""
+    """Whether it was a virtual machine run by QEMU's translator."""
     return any(it.accelerator == TRANSLATED for _, it in results.places(name))

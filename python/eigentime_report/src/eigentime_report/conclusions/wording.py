@@ -1,4 +1,4 @@
-"""Sentences, what belongs together in one, and what was found of it."""
+"""Sentences, their families, and their findings."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,33 +15,33 @@ from eigentime_report.statistics.tests import holm
 
 @dataclass(frozen=True)
 class Sentence:
-    """What a reader should conclude, and the table that has its numbers."""
+    """A conclusion, and the table with its numbers."""
 
     text: str
     table_key: str
-    # What matters more comes first; those below `MAIN` may be folded away.
+    # More important sentences come first; those below `MAIN` may be folded away.
     weight: float
-    # What it is about, for a heading.
+    # Its subject, for a heading.
     about: str = ""
 
 
-# From here on, sentences belong to the opening of a page.
+# From here on, sentences are at the beginning of a page.
 MAIN = 50.0
 
 
 def below_main(importance: float) -> float:
-    """The weight of a sentence that matters less, which importance brings nearer to the opening."""
+    """The weight of a less important sentence, which its importance increases."""
     return MAIN * importance / (1 + importance) if importance > 0 else 0.0
 
 
 def capital(text: str) -> str:
-    """The text as it begins a sentence."""
+    """The text, capitalized."""
     return text[:1].upper() + text[1:]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How one speaks of an amount: of one quantity, and of several."""
+    """The wording of an amount: for one quantity, and for several."""
 
     verb: tuple[str, str]
     # "takes 38 times as long", "takes 3 % longer", "takes 3 % less time".
@@ -59,16 +59,16 @@ SCATTER = Measure(("scatters", "scatter"), "as much", "more", "less", "by {}")
 
 @dataclass(frozen=True)
 class Family:
-    """Quantities of one sort, and how one speaks of them."""
+    """Quantities of one kind, and their wording."""
 
     key: str
-    # The quantities' names that belong to it.
+    # The names of its quantities.
     pattern: str
     kind: str
     one: str
     many: str
     measure: Measure
-    # In which order one reads about them: what is greater comes first.
+    # The order of its quantities: the larger value comes first.
     weight: int
 
     def counted(self, number: int) -> str:
@@ -76,7 +76,7 @@ class Family:
         return f"{number} {self.one if number == 1 else self.many}"
 
     def subject(self, its: Sequence[Quantity], of: int) -> str:
-        """`vDSO reads` if that is all of them, `2 of 3 vDSO reads`, or the name of a single one."""
+        """`vDSO reads` for all of them, `2 of 3 vDSO reads`, or the name of a single one."""
         if len(its) == 1:
             return its[0].title
         return self.many if len(its) == of else self.of_all(its, of)
@@ -91,7 +91,7 @@ class Family:
         return f"both {self.many}" if of == 2 else f"all {self.counted(of)}"
 
 
-# The first one that holds a quantity has it.
+# A quantity belongs to the first one that contains it.
 FAMILIES = (
     Family("vdso", "calls/vdso_", "calls", "vDSO read", "vDSO reads", TIME, 100),
     Family("sleeps", "calls/.*nanosleep$", "calls", "sleep of 100 ms", "sleeps of 100 ms", LATENESS, 80),
@@ -109,25 +109,25 @@ def family_of(quantity: Quantity) -> Family:
 
 
 def by_family(quantities: Iterable[Quantity]) -> dict[Family, list[Quantity]]:
-    """Quantities by their families, in the order in which one reads about them."""
+    """Quantities by family, in reading order."""
     found = grouped((family_of(it), it) for it in quantities)
     return dict(sorted(found.items(), key=lambda item: -item[0].weight))
 
 
 Verdict: TypeAlias = Literal["more", "less", "slight", "same", "undecided", "untested"]
 
-# In this order they are told.
+# In this order they are reported.
 ORDER: tuple[Verdict, ...] = ("more", "less", "slight", "same", "undecided", "untested")
 
-# Those that say that there is a difference, and to which side.
+# Those that state a difference, with its direction.
 DECIDED: tuple[Verdict, ...] = ("more", "less")
 
-# From here on, a change is told in times; to the other side from a half.
+# From here on, a change is reported as a factor; for decreases from one half.
 TIMES_FROM, TIMES_BELOW = 1.0, -0.5
 
 WHY_SINGLE = "there is one {unit} only, and it takes more to see how much they differ"
 
-# What has to be no worse, where less of what is compared is called better.
+# What must not be worse, where less of it is called better.
 NO_WORSE: Mapping[str, Mapping[str, Callable[[Cell], float]]] = {
     "sleep": {"the p99": lambda cell: cell.quantile(0.99)},
     "events": {
@@ -140,35 +140,35 @@ NAMES = {"mean": "the mean", "median": "the median", "sd": "the SD"}
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict with its effect: a part of one, or nanoseconds where a part says nothing."""
+    """A verdict with its effect: relative, or in nanoseconds if a ratio is meaningless."""
 
     quantity: Quantity
     pair: Contrast
     verdict: Verdict
-    # Why it is not tested.
+    # Why it was not tested.
     because: str
     change: float | None
-    # An end that is None with the other one known is not told: it would be below nothing.
+    # If only one end is None, it is not reported: it would be below zero.
     low: float | None
     high: float | None
     is_relative: bool
-    # What tables show of all values at both places, and what of it is to the other side, so that it is
-    # undecided.
+    # The values at both places as shown in tables, and those that have the other direction, which
+    # makes it undecided.
     shown: tuple[float, float] | None = None
     against: Sequence[str] = ()
-    # Its p among all that one reads about together, where this alone keeps it undecided.
+    # Its p among all that are reported together, if that alone makes it undecided.
     among: float | None = None
-    # How much it matters, by what it surely is at least: 0 where there may be no change.
+    # Its importance, from the least certain change: 0 if there may be none.
     importance: float = 0.0
 
     @property
     def unseen_ns(self) -> float | None:
-        """What the clock does not show, where this alone keeps it undecided."""
+        """The clock's resolution, if that alone makes it undecided."""
         return self.pair.resolution if self.pair.is_coarse else None
 
     @property
     def is_in_times(self) -> bool:
-        """Is it so large that one tells how many times as much it is?"""
+        """Whether it is so large that it is reported as a factor."""
         change = self.change or 0.0
         return self.is_relative and not TIMES_BELOW < change < TIMES_FROM
 
@@ -180,7 +180,7 @@ class Finding:
 
     @property
     def as_shown(self) -> "Finding":
-        """The same, by how much what tables show has changed."""
+        """The same, by the change of the values as shown in tables."""
         if self.shown is None:
             return self
         was, now = self.shown
@@ -191,15 +191,15 @@ class Finding:
 
 
 def finding(compared: Compared, other: str) -> Finding:
-    """Of `other` against the first one."""
+    """The finding for `other` against the first one."""
     pair = compared.against_base(other)
-    # Of what a sleep was asked for, no part is told: it is not what it costs.
+    # No percentage of what a sleep was requested for: that is not its cost.
     is_relative = pair.percent is not None and not compared.quantity.asked_ns
     low, high = pair.low, pair.high
     if is_relative:
         ends = (pair.percent_low, pair.percent_high)
         low, high = (None if it is None else it / 100 for it in ends)
-        # No ratio is below nothing.
+        # No ratio is below zero.
         low = None if low is not None and low <= -1 else low
     single = [group.name for group in compared.comparison.groups if group.n < 2]
     is_more = (pair.difference or 0) > 0
@@ -208,7 +208,7 @@ def finding(compared: Compared, other: str) -> Finding:
         NOT_TESTED: "untested",
         UNDECIDED: "undecided",
     }
-    # What is left is identical, or "same within 1 %".
+    # The rest is identical, or "same within 1 %".
     verdict = verdicts.get(pair.verdict, "same")
     return Finding(
         quantity=compared.quantity,
@@ -224,7 +224,7 @@ def finding(compared: Compared, other: str) -> Finding:
 
 
 def beside(finding: Finding, base: Cell, other: Cell) -> Finding:
-    """The finding with what tables show; it is undecided where that is to the other side."""
+    """The finding with the values of tables; undecided if these have the other direction."""
     asked, kind = base.quantity.asked_ns, base.quantity.kind
     was, now = (float(getattr(it, COMPARED[kind])) - asked for it in (base, other))
     found = replace(finding, shown=(was, now))
@@ -242,10 +242,10 @@ def beside(finding: Finding, base: Cell, other: Cell) -> Finding:
 
 
 def _importance(compared: Compared, pair: Contrast) -> float:
-    """The geometric mean of what the change surely is of what was, and of what was asked for.
+    """The geometric mean of the certain change relative to the old value, and to the requested one.
 
     A sleep that ends twice as late matters little if it lasts a second, and much if it lasts as
-    long as it is late. Of calls and readings nothing was asked for but themselves.
+    long as it is late. Calls and readings request nothing but themselves.
     """
     if pair.difference is None or pair.low is None or pair.high is None:
         return 0.0
@@ -261,11 +261,11 @@ def _importance(compared: Compared, pair: Contrast) -> float:
 
 
 def beyond_chance(findings: Sequence[Finding], alpha: float) -> list[Finding]:
-    """The findings that one reads about together, so that chance makes an error in alpha of all.
+    """The findings of a sentence, adjusted so that chance makes an error in alpha of all.
 
-    Of a hundred quantities that do not differ, five do by their own tests. So what differs
-    has to do so after Holm's adjustment for all that are in the sentence; what then does not
-    is undecided.
+    Of a hundred quantities that do not differ, five differ by their own tests. Therefore a
+    difference must remain after Holm's adjustment for all quantities in the sentence; otherwise
+    it is undecided.
     """
     tested = [it.pair.p for it in findings if it.pair.p is not None]
     adjusted = iter(holm(tested))
@@ -279,11 +279,11 @@ def beyond_chance(findings: Sequence[Finding], alpha: float) -> list[Finding]:
 
 
 def times_as_many(finding: Finding, same_within: float) -> int | None:
-    """How many times as many units would decide what is undecided; None if it cannot be told.
+    """The factor by which more units would decide what is undecided; None if unknown.
 
-    Intervals shrink with the root of the number of units: until they leave 0 out, or are
-    within what counts as the same, whichever comes first. They are those of the difference, which
-    is what is tested.
+    Intervals shrink with the root of the number of units, until they exclude 0 or are within
+    what counts as the same, whichever comes first. They are those of the difference, which is
+    tested.
     """
     difference, change = finding.pair.difference, finding.change
     if not finding.is_relative or not difference or not change:

@@ -1,9 +1,10 @@
-"""The report as a page: one file of HTML for the browser, for paper, and for no network.
+"""The report as a page: one HTML file for the browser and for printing, without network access.
 
     page = Page("What time costs", sentences=..., sections=[Section("calls", "Calls", ...)])
     Path("report.html").write_text(render(page), encoding="utf-8")
 
-`render` has what a page is, and its HTML; `templates/` and `assets/` what it looks like and does.
+`render` defines the page and renders its HTML; `templates/` and `assets/` define its look and
+behaviour.
 """
 
 from eigentime_report.conclusions import Sentence

@@ -1,4 +1,4 @@
-"""A page, and its one file of HTML that needs nothing else, and asks nobody for anything."""
+"""A page, rendered as one self-contained HTML file that makes no requests."""
 
 import base64
 import gzip
@@ -20,13 +20,13 @@ from eigentime_report.conclusions import Sentence
 from eigentime_report.tables import Table, write
 from eigentime_report.tables.writers import templates
 
-# With more sentences than this, what matters most would not be seen.
+# More sentences than this would hide the important ones.
 OPENING = 9
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What is folded away until somebody asks for it, or one of the things of a choice."""
+    """A part that is folded away, or one of the alternatives of a choice."""
 
     key: str
     title: str
@@ -35,14 +35,14 @@ class Fold:
 
 @dataclass(frozen=True)
 class Choice:
-    """Things of which the charts of one are seen at a time: the reader says which."""
+    """Alternatives, of which the reader sees the charts of one at a time."""
 
     key: str
     title: str
-    # What they are, in a word.
+    # What they are, in one word.
     label: str
     options: tuple[Fold, ...]
-    # The place of the one that is seen first.
+    # The index of the one that is shown first.
     first: int = 0
 
 
@@ -58,7 +58,7 @@ class Section:
     blocks: tuple[Block, ...] = ()
 
     def parts(self) -> Iterator[Block]:
-        """Its blocks, with what is in folds and choices."""
+        """Its blocks, including those in folds and choices."""
         for block in self.blocks:
             yield block
             if isinstance(block, Fold):
@@ -68,30 +68,30 @@ class Section:
                     yield from (option, *option.blocks)
 
     def tables(self) -> list[Table]:
-        """Its tables, those in folds, too."""
+        """Its tables, including those in folds."""
         return [it for it in self.parts() if isinstance(it, Table)]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a machine or a level, by name."""
+    """Facts about a machine or a level, by name."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    # Folded away below them: what holds for some of the runs only.
+    # Folded away below them: facts about some of the runs only.
     of_some: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Page:
-    """A report: what to conclude, what to know, what was measured where, and the rest."""
+    """A report: conclusions, notes, machines, and sections."""
 
     title: str
     subtitle: str = ""
-    # What it opens with.
+    # The conclusions at its beginning.
     picture: Chart | None = None
     sentences: tuple[Sentence, ...] = ()
-    # Folded away below them, as are the last ones of many.
+    # Folded away below them, together with the last of too many.
     more_sentences: tuple[Sentence, ...] = ()
     notes: tuple[str, ...] = ()
     facts: tuple[Facts, ...] = ()
@@ -99,7 +99,7 @@ class Page:
 
     @property
     def opening(self) -> tuple[Sentence, ...]:
-        """The sentences that the page begins with."""
+        """The sentences at the beginning of the page."""
         return self.sentences[:OPENING]
 
     @property
@@ -108,7 +108,7 @@ class Page:
         return (*self.sentences[OPENING:], *self.more_sentences)
 
     def blocks(self) -> Iterator[Block]:
-        """All that has a key, with what is in folds and choices."""
+        """Everything with a key, including blocks in folds and choices."""
         if self.picture:
             yield self.picture
         for section in self.sections:
@@ -123,25 +123,24 @@ class Page:
         return (block for block in self.blocks() if isinstance(block, Table))
 
 
-# Parts of the page that always have these ids.
+# Parts of the page with fixed IDs.
 FIXED_KEYS = ("conclusions", "notes", "facts", "contents", "themes")
 
-# Nothing is fetched, sent or framed; the scripts that may run are named by their hashes, so
-# that none does that a name in the results may have brought along. Vega sets styles itself,
-# and makes images to be saved.
+# Nothing is fetched, sent or framed. Scripts are allowed by their hashes, so that none from a name
+# in the results can run. Vega sets styles itself, and creates images to save.
 POLICY = (
     "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
 
-# Tables with more columns are printed across the paper.
+# Tables with more columns are printed in landscape format.
 UPRIGHT_COLUMNS = 9
 # How many notes and cards of facts are not folded away.
 SHOWN = {"notes": 6, "facts": 6}
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|%)(?!\w))")
 _CODE = re.compile(r"`([^`]+)`")
-# What ends a script, or changes how its end is found, wherever it stands.
+# Strings that end a script, or change how its end is found.
 _ENDS = re.compile(r"<(?=/script|script|!--)", re.IGNORECASE)
 
 
@@ -161,13 +160,13 @@ def render(page: Page) -> str:
         has_charts=has_charts,
         shown=SHOWN,
         block=_block,
-        # The page itself is behind the charts.
+        # The page itself comes before the charts.
         configs=data({it.name: {**it.config, "background": None} for it in (LIGHT, DARK)}),
     )
 
 
 def data(value: Any) -> Markup:
-    """JSON that can stand in a script element whatever is in it."""
+    """JSON that is safe in a script element, whatever its contents."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -190,7 +189,7 @@ def _block(block: Block) -> Markup:
 
 
 def _check(page: Page) -> None:
-    """Ids are there once, and each sentence's table is there."""
+    """Checks that IDs are unique, and that each sentence's table exists."""
     keys = [*FIXED_KEYS, *(section.key for section in page.sections)]
     keys += [block.key for block in page.blocks()]
     twice = [key for key, times in Counter(keys).items() if times > 1]
@@ -211,7 +210,7 @@ def unbroken(text: str) -> str:
 
 
 def prose(text: str) -> Markup:
-    """Words for a reader: what is between backticks is code, the rest is text."""
+    """Text for a reader: code between backticks, otherwise plain text."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(unbroken(text)))))
 
 
@@ -228,12 +227,12 @@ def _asset(name: str) -> str:
 
 @cache
 def _vega() -> str:
-    """What draws the charts: Vega, Vega-Lite and Vega-Embed, whose names stay its own."""
-    # It has a browser's engine, which those who draw nothing need not wait for.
+    """The scripts for drawing charts: Vega, Vega-Lite and Vega-Embed, in their own scope."""
+    # It contains a browser engine; do not load it unless something is drawn.
     import vl_convert
 
     text = _ENDS.sub(r"\\x3c", vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    # Line ends are what the browser makes of them: the hash is of that.
+    # With the line ends as the browser normalizes them, because of the hash.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return f"(() => {{{text}\n}})();"
 

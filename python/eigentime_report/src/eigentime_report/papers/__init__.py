@@ -1,7 +1,7 @@
-"""The papers' tables, an extra: what was measured, in their form, with their numbers beside it.
+"""The papers' tables, an extra: measurements in their format, beside their numbers.
 
-Nothing below uses it: `report` puts these tables before all others. `sources` has what was published,
-from the TOML files here, and each other module the tables of one paper.
+No lower layer uses it: `report` puts these tables before all others. `sources` has the published
+numbers, from the TOML files here, and each other module the tables of one paper.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def papers_tables(analysis: Analysis) -> Iterator[Table]:
-    """All of them, whether they have rows or not."""
+    """All of them, with or without rows."""
     results, share = analysis.results, analysis.confidence
     for load in results.loads:
         yield overhead_table(results, load, confidence=share, as_in_paper=analysis.as_in_paper)

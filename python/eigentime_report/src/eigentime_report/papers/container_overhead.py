@@ -1,4 +1,5 @@
-"""Table IV of the paper on time namespaces in containers, of any run, with the paper's beside it."""
+"""Table IV of the paper on time namespaces in containers, for any run, beside the paper's
+numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -93,7 +94,7 @@ def _paired(comparison: statistics.Comparison, i: str, j: str) -> list[TableCell
     p = comparison.omnibus.p
     if p is None or p >= comparison.alpha:
         return [i, j, "N/A", None, None, None]
-    # The comparison has each pair in one order only.
+    # The comparison has each pair in only one order.
     names = [group.name for group in comparison.groups]
     sign = 1 if names.index(i) > names.index(j) else -1
     it = comparison.pair(i, j) if sign > 0 else comparison.pair(j, i)

@@ -1,4 +1,4 @@
-"""Pairs of numbers that others have published, beside what they are here."""
+"""Pairs of published numbers, beside the measured ones."""
 
 from eigentime_report.conclusions import places
 from eigentime_report.papers import sources
@@ -7,9 +7,11 @@ from eigentime_report.tables.table import Row, Table
 
 
 def published_table(results: Results) -> Table:
-    """The patch set's and the EC2 article's numbers; only those whose quantities were measured."""
+    """The numbers of the patch set and the EC2 article; only those whose quantities were
+    measured."""
     load = results.loads[0]
-    # By what is compared here: of pairs that differ in how long they were measured, one stands for all.
+    # By the compared quantities: of pairs that differ only in the duration of measurement, one
+    # suffices.
     found: dict[tuple[str, str], Row] = {}
     for pair in sources.pairs():
         sides = (pair["first"], pair["second"])

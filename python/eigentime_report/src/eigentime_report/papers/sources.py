@@ -1,4 +1,5 @@
-"""What the papers have published, from the TOML files here, to stand beside what was measured."""
+"""The papers' published numbers, from the TOML files here, for comparison with the measured
+ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
@@ -16,12 +17,12 @@ PAIRS = ("time-namespace-patch-set", "system-calls-on-ec2")
 def table(
     name: str, rows: Iterable[Row | tuple[Any, str]], after: Iterable[str], **told: Any
 ) -> Table:
-    """A table of those here."""
+    """A table from this package."""
     return tabled(name, rows, after=after, package="eigentime_report.papers", **told)
 
 
 def published(name: str) -> Published:
-    """All numbers of a source, as its file has them."""
+    """All numbers of a source, as in its file."""
     return text_data("eigentime_report.papers", name)
 
 
@@ -37,7 +38,7 @@ def citation(name: str) -> str:
 
 
 def notes(name: str, *more: str, **numbers: float | str) -> tuple[str, ...]:
-    """What stands below a table beside the source's numbers: `numbers` of ours are told in it."""
+    """The notes below a table beside the source's numbers; they mention our `numbers`."""
     words = published(name)["words"]
     own = (it.format(**numbers) for it in words["notes"])
     return (*own, *more, f"The paper: {citation(name)}", *words.get("remarks", ()))
@@ -63,7 +64,7 @@ def timing_row(table: str, function: str, level: str, load: str) -> Published | 
 
 
 def pairs() -> Iterator[Published]:
-    """Pairs of numbers for one call each; each side has the quantity that it is here, as `ours`."""
+    """Pairs of numbers for one call each; `ours` is the corresponding quantity of each side."""
     for name in PAIRS:
         for row in published(name)["pairs"]:
             ours = {"first": row["ours"], "second": row.get("second_ours", row["ours"])}
@@ -72,5 +73,5 @@ def pairs() -> Iterator[Published]:
 
 
 def _each(side: Published) -> Published:
-    """With the value for one call, if what is published is the time of many."""
+    """With the value for one call, if the published one is the time of many."""
     return side if "value" in side else {**side, "value": side["seconds"] * 1e9 / side["calls"]}

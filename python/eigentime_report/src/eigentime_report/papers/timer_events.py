@@ -1,4 +1,4 @@
-"""The summary of the timer-event paper: the intervals that were measured."""
+"""The summary of the timer-event paper: the measured intervals."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ def events_table(results: Results, *, analysis: Analysis | None = None) -> Table
 
 
 def _measured(description: Description) -> SimpleNamespace:
-    """A description with the interval as it was measured, not by how much it was missed."""
+    """A description with the measured interval, instead of the deviation from the requested one."""
     asked, its = description.cell.quantity.interval_ns or 0, description.mean_99
     return SimpleNamespace(
         cell=description.cell,

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of the timing paper: what reading a timer costs, and how late sleeps end."""
+"""Tables 1 and 2 of the timing paper: the cost of reading a timer, and the lateness of sleeps."""
 
 from collections.abc import Callable, Iterator
 
@@ -22,7 +22,7 @@ def miss_time_table(results: Results) -> Table:
 
 
 def _table(results: Results, ours: Callable[[Quantity], str], paper: str) -> Table:
-    """`ours`: what the paper's functions are called here."""
+    """`ours`: our names of the paper's functions."""
     published = sources.published(sources.TIMING)
     functions = {name: it for it, name in published["functions"][paper].items()}
     rows = [
@@ -39,7 +39,7 @@ def _table(results: Results, ours: Callable[[Quantity], str], paper: str) -> Tab
 
 def _row(cell: Cell, function: str, paper: str) -> Row:
     numbers = describe(cell)
-    # The paper's threads have the policy that all threads have.
+    # The paper's threads have the default policy.
     is_theirs = cell.quantity.factors.get("policy", "other") == "other"
     theirs = sources.timing_row(paper, function, cell.level, cell.load) if is_theirs else None
     ours = (numbers.half_iqr, numbers.maximum, numbers.median, numbers.minimum)
@@ -52,7 +52,7 @@ def _row(cell: Cell, function: str, paper: str) -> Row:
 
 
 def _theirs(results: Results, functions: set[str], paper: str) -> Iterator[Row]:
-    """Rows of platforms or loads that are none of ours."""
+    """Rows of platforms or loads that we do not have."""
     published = sources.published(sources.TIMING)
     have = {
         (published["platforms"].get(level), published["loads"].get(load))

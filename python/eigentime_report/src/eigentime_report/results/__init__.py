@@ -1,8 +1,8 @@
-"""Results folders of `eigentime bench`, read.
+"""Reading of results folders of `eigentime bench`.
 
-Read in this order: `quantity` (what is measured), `cell` (what was measured of it at a level under a
-load, and its summaries by blocks) and `results` (all of it). Below them are `folder`, `manifest` and `tables`
-(what is on the disk, and what has to be) and `samples` (their rows, kept once).
+Read in this order: `quantity` (what is measured), `cell` (its measurements at a level under a
+load, and their summaries by blocks) and `results` (all of them). Below them are `folder`,
+`manifest` and `tables` (the files and their validation) and `samples` (their rows, stored once).
 """
 
 from eigentime_report.results.cell import Cell, Replicates

@@ -1,4 +1,4 @@
-"""What was measured of a quantity at one level under one load, and its summaries by blocks."""
+"""The measurements of a quantity at one level under one load, and their summaries by blocks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 Blocks: TypeAlias = NDArray[np.int32]
 
-# Numbers of up to so many binary digits have buckets of their own.
+# Numbers of up to this many binary digits have their own buckets.
 DIGITS = 11
-# What adding up many counts may be off by.
+# The rounding error of adding many counts.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Buckets that are not empty, in nanoseconds; each is evenly full.
+    """The non-empty buckets, in nanoseconds; values are spread evenly in each.
 
-    `low` and `high` are without the median of an empty bracket. `parts` are the
-    histograms that were measured one by one, whose moments are exact.
+    `low` and `high` are without the median of an empty bracket. `parts` are the histograms as
+    they were measured, whose moments are exact.
     """
 
     low: Floats
@@ -38,7 +38,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many readings."""
+        """The number of readings."""
         return int(self.counts.sum())
 
     @property
@@ -55,25 +55,25 @@ class Histogram:
 
     @property
     def minimum(self) -> float:
-        """The least."""
+        """Their minimum."""
         return min(part.minimum for part in self.parts)
 
     @property
     def maximum(self) -> float:
-        """The greatest."""
+        """Their maximum."""
         return max(part.maximum for part in self.parts)
 
     @property
     def median(self) -> float:
-        """Their median, between the steps of the counter."""
+        """Their median, interpolated between the counter's steps."""
         return _quantile(self.low, self.high, self.counts, 0.5)
 
     @property
     def mad(self) -> float:
-        """The median of their distances from the median."""
+        """Their median absolute deviation."""
         median = self.median
         below, above = self.low - median, self.high - median
-        # A bucket around the median is folded there: both sides have a part of it.
+        # A bucket around the median is split: both sides have a part of it.
         around = (below < 0) & (above > 0)
         part = np.divide(above, above - below, out=np.ones_like(above), where=around)
         counts = self.counts * part
@@ -87,7 +87,7 @@ class Histogram:
         )
 
     def quantile(self, part: float) -> float:
-        """What this part of them are not above; no more than was seen."""
+        """The value that this share of readings does not exceed; at most the maximum."""
         found = _quantile(self.low, self.high, self.counts, part)
         return min(max(found, self.minimum), self.maximum)
 
@@ -105,7 +105,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of a histogram exactly, in nanoseconds."""
+    """The exact data of a histogram, in nanoseconds."""
 
     block: int
     count: int
@@ -116,7 +116,7 @@ class Part:
 
 
 def spans(ticks: Counts, step_ticks: int) -> tuple[Floats, Floats]:
-    """Between which lengths the values of buckets are, in ticks, by their least values."""
+    """The ranges of the buckets' values, in ticks, by their lowest values."""
     _, digits = np.frexp(ticks.astype(np.float64))
     bucket = np.exp2(np.maximum(digits - DIGITS, 0))
     middle = ticks + (bucket - 1) / 2
@@ -125,7 +125,7 @@ def spans(ticks: Counts, step_ticks: int) -> tuple[Floats, Floats]:
 
 
 def _quantile(low: Floats, high: Floats, counts: Floats | Counts, part: float) -> float:
-    """What this part of values is below, if they are spread evenly from low to high."""
+    """The value below which this share lies, if values are spread evenly from low to high."""
     wanted = part * float(counts.sum())
     density = counts / (high - low)
     edges = np.concatenate([low, high])
@@ -134,7 +134,7 @@ def _quantile(low: Floats, high: Floats, counts: Floats | Counts, part: float) -
     slopes = np.cumsum(np.concatenate([density, -density])[order])
     below = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(edges))])
     below = np.maximum.accumulate(below)
-    # These sums say where to look, and are too rough for what is between two buckets.
+    # These sums only locate the bucket; they are too rough to interpolate in it.
     rough = ROUNDING * float(counts.sum())
     first = max(int(np.searchsorted(below, wanted - rough)) - 1, 0)
     last = int(np.searchsorted(below, wanted + rough, side="right")) + 1
@@ -146,38 +146,39 @@ def _quantile(low: Floats, high: Floats, counts: Floats | Counts, part: float) -
     return float(np.interp(wanted, exact[ends], around[ends]))
 
 
-# Steps are looked for in so many values.
+# The number of values in which a step is searched for.
 LOOKED_AT = 5_000
-# Fewer equal values may be so by chance.
+# Fewer equal values may be a coincidence.
 FEWEST_EQUAL = 4
-# By chance, values lie on a grid that is not there less often than this.
+# The probability of seeing a step by chance is at most this.
 BY_CHANCE = 1e-4
-# Where a step is no whole number of units, values are cut to it, and distances up to so far off.
+# If a step is not a whole number of units, values are truncated, and distances are off by up to
+# this.
 OFF = 2.0
-# Values average rounding out where no step holds more of them than this: of normal ones, where
-# their standard deviation is 1.2 steps or more, which leaves less than a millionth of a step.
+# Rounding averages out where no step holds more than this share of values: for normal ones with a
+# standard deviation of at least 1.2 steps, which leaves less than a millionth of a step.
 MOST_IN_A_STEP = 1 / 3
 
 
 def step_of(values: Floats, blocks: Blocks, unit: float) -> float:
-    """The step of a clock's values: their `unit`, or a larger one that all of them go in.
+    """The step of a clock's values: their `unit`, or a larger one that divides all of them.
 
-    Where none differs from the others of its block, it may be as large as they are.
+    If all values of a block are equal, it may be as large as they are.
     """
     values, blocks = values[:LOOKED_AT], blocks[:LOOKED_AT]
     _, first, of = np.unique(blocks, return_index=True, return_inverse=True)
-    # Where a block begins need not be on the grid: what was slept for may not be.
+    # The first value of a block may not be on the grid: the requested sleep may not be.
     above = np.rint((values - values[first][of]) / unit).astype(np.int64)
     alike = values.size - first.size
     if alike >= FEWEST_EQUAL and not above.any():
         whole = np.gcd.reduce(np.rint(values / unit).astype(np.int64))
         return unit * max(float(whole), 1.0)
-    # One distance is a multiple of itself.
+    # A single distance is always a multiple of itself.
     return unit * _grid(above, alike - 1)
 
 
 def averages_out(values: Floats, step: float, weights: Counts | None = None) -> bool:
-    """Do these values scatter over so many steps that their mean is finer than a step?"""
+    """Whether these values scatter over so many steps that their mean is finer than a step."""
     if step <= 0:
         return True
     steps = np.floor((values - values.min()) / step + 0.5)
@@ -187,24 +188,24 @@ def averages_out(values: Floats, step: float, weights: Counts | None = None) -> 
 
 
 def _grid(numbers: Counts, independent: int) -> float:
-    """The step of a grid on which all of these whole numbers are; 1 if there is none."""
+    """The step of a grid with all of these whole numbers; 1 if there is none."""
     whole = float(np.gcd.reduce(numbers))
     if whole > 1 and independent * log(whole) > -log(BY_CHANCE):
         return whole
     found = _rounded_grid(np.unique(numbers - numbers.min()).astype(np.float64))
-    # Of numbers by chance, so many are as near to a grid of this step.
+    # Of random numbers, this many are as close to a grid of this step.
     near = (2 * OFF + 1) / found
     return found if near < 1 and independent * log(near) < log(BY_CHANCE) else 1.0
 
 
 def _rounded_grid(distances: Floats) -> float:
-    """The step of a grid of which these distances, sorted from 0 on, are multiples, to a unit."""
+    """The step of a grid that contains these distances, sorted from 0, up to one unit."""
     gaps = np.diff(distances)
     gaps = gaps[gaps > 2 * OFF]
     if gaps.size == 0:
         return 1.0
     step = float(gaps.min())
-    # The step is known better with each multiple, and so the next ones can be told.
+    # Each multiple improves the estimate of the step, which identifies the next ones.
     reach = 4 * step
     while True:
         near = distances[1 : np.searchsorted(distances, reach, side="right")]
@@ -222,16 +223,16 @@ BLOCK = "block"
 RECORD = "record"
 BATCH = "batch"
 
-# From so many on, blocks are the units.
+# With at least this many, blocks are the units.
 ENOUGH_BLOCKS = 5
-# Batches of a cell at most, and samples in each at least.
+# The maximum number of batches of a cell, and the minimum number of samples in each.
 BATCHES = 30
 SAMPLES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """Summaries of units that tests may take as independent, an entry for each unit."""
+    """Summaries of units that tests may treat as independent, with an entry for each unit."""
 
     unit: str
     block: Blocks
@@ -244,17 +245,17 @@ class Replicates:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Their number."""
         return len(self.mean)
 
     @property
     def blocks(self) -> int:
-        """From how many blocks."""
+        """The number of blocks that they come from."""
         return len(np.unique(self.block))
 
     @property
     def why(self) -> str:
-        """Why this unit, in words."""
+        """The reason for this unit, in words."""
         blocks = things(self.blocks, "block")
         if self.unit == BLOCK and self.blocks == 1:
             return f"There is {blocks}: it has no other to be compared with, so nothing is tested."
@@ -274,11 +275,11 @@ class Replicates:
 
 
 def of_values(values: Floats, blocks: Blocks, unit: str) -> Replicates:
-    """Of values in the order of time."""
+    """From values in time order."""
     if unit == RECORD:
         none = np.zeros_like(values)
         return Replicates(RECORD, blocks, values, values, none, none, values, values)
-    # Blocks that were measured again later are one with what came before.
+    # A block that was continued later is one with its earlier part.
     order = np.argsort(blocks, kind="stable")
     known, begins = np.unique(blocks[order], return_index=True)
     groups = list(zip(known, np.split(values[order], begins[1:]), strict=True))
@@ -298,7 +299,7 @@ def of_values(values: Floats, blocks: Blocks, unit: str) -> Replicates:
 
 
 def of_histogram(histogram: Histogram) -> Replicates:
-    """Of readings, which are known by their blocks."""
+    """From readings, which are known by block."""
     rows = []
     for block in np.unique(histogram.blocks):
         it = histogram.of_block(int(block))
@@ -328,13 +329,13 @@ Fact = float | int | str
 class Cell:
     """All values of a quantity at a level under a load, in nanoseconds.
 
-    Values are in the order of time. Readings are a histogram: their values are the least
-    ones of its buckets, sorted, with the number of readings as weights; `histogram` knows
-    more of them. `mean`, `median` and so on are right for both.
+    Values are in time order. Readings are a histogram: their values are the lowest ones of its
+    buckets, sorted, with the number of readings as weights; `histogram` has more details. `mean`,
+    `median` and so on are correct for both.
 
-    `blocks` tells the block of each value; numbers of blocks are the same in all cells of
-    the results. `missed` are the deadlines that each sleep slept through. `step_ns` is the
-    step in which the values go: no single value is known more closely.
+    `blocks` has the block of each value; block numbers are the same in all cells of the results.
+    `missed` is the number of deadlines that each sleep missed. `step_ns` is the step of the
+    values: no single value is known more precisely.
     """
 
     quantity: Quantity
@@ -351,7 +352,7 @@ class Cell:
 
     @property
     def count(self) -> int:
-        """How many samples."""
+        """The number of samples."""
         return len(self.values) if self.weights is None else int(self.weights.sum())
 
     @cached_property
@@ -366,48 +367,48 @@ class Cell:
 
     @cached_property
     def median(self) -> float:
-        """The median; of readings, between the steps of the counter."""
+        """The median; for readings, interpolated between the counter's steps."""
         its = self.histogram
         return float(its.median if its else np.median(self.values))
 
     @cached_property
     def mad(self) -> float:
-        """The median of the distances from the median."""
+        """The median absolute deviation."""
         if self.histogram:
             return self.histogram.mad
         return float(np.median(np.abs(self.values - self.median)))
 
     @property
     def minimum(self) -> float:
-        """The least."""
+        """The minimum."""
         return float(self.histogram.minimum if self.histogram else self.values.min())
 
     @property
     def maximum(self) -> float:
-        """The greatest."""
+        """The maximum."""
         return float(self.histogram.maximum if self.histogram else self.values.max())
 
     def quantile(self, part: float) -> float:
-        """The least that this part of the values is not above."""
+        """The lowest value that at least this share of the values does not exceed."""
         if self.histogram:
             return self.histogram.quantile(part)
         return float(np.quantile(self.values, part, method="inverted_cdf"))
 
     @property
     def units(self) -> tuple[str, ...]:
-        """By what it can be summed up."""
+        """The units by which it can be summarized."""
         if self.histogram:
             return (BLOCK,)
         return (BLOCK, RECORD, BATCH) if self.quantity.kind == CALLS else (BLOCK, BATCH)
 
     @cached_property
     def replicates(self) -> Replicates:
-        """What tests may take as independent: blocks, where there are enough."""
+        """The units that tests may treat as independent: blocks, if there are enough."""
         is_enough = len(np.unique(self.blocks)) >= ENOUGH_BLOCKS
         return self.by(BLOCK if is_enough else self.units[:2][-1])
 
     def by(self, unit: str) -> Replicates:
-        """The same by another unit: `block`, `batch`, and `record` of calls."""
+        """The same by another unit: `block`, `batch`, or `record` for calls."""
         if unit not in self.units:
             raise ValueError(
                 f"{self.quantity} has no {unit!r}: its units are {', '.join(self.units)}"
@@ -417,10 +418,10 @@ class Cell:
         return of_values(self.values, self.blocks, unit)
 
     def resolution(self, statistic: str, row: Floats) -> float:
-        """What differences of a statistic the clock can show, in nanoseconds, by its replicates.
+        """The smallest difference of a statistic that the clock can show, in nanoseconds.
 
-        Means, deviations, and medians between the steps of the counter, are finer than a step where values
-        scatter over several of them; so is the mean of all statistics, where replicates do.
+        Means, deviations and interpolated medians are finer than a step if values scatter over
+        several steps; so is the mean of any statistic, if its replicates do.
         """
         is_fine = statistic in ("mean", "sd") or (self.histogram and statistic == "median")
         if is_fine and averages_out(self.values, self.step_ns, self.weights):
@@ -428,10 +429,10 @@ class Cell:
         return 0.0 if averages_out(row, self.step_ns) else self.step_ns
 
     def with_slept_through(self) -> Floats:
-        """Miss times of all deadlines, also of those that sleeps slept through.
+        """The lateness for all deadlines, including those that sleeps missed.
 
-        A program that is to do something at every deadline is late for these, too: each
-        adds the miss time minus one, two, … intervals (coordinated omission).
+        A program that acts at every deadline is late for these too: each adds the lateness minus
+        one, two, … intervals (coordinated omission).
         """
         if self.missed is None or self.quantity.interval_ns is None:
             return self.values

@@ -1,4 +1,5 @@
-"""A folder of results: its tables, with the rows that its manifest asks for, all of them and once."""
+"""A folder of results: its tables, checked for the complete and unique rows that its manifest
+requires."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,11 @@ from eigentime_report.results.manifest import RUNNING, TOLD_APART, WARP, Planned
 from eigentime_report.results.tables import AGAIN, WARPS, FolderError, Table
 from eigentime_report.units import count, typed_span
 
-# What rows of a kind are, in words.
+# The names of a kind's rows, in words.
 NAMES = {"calls": "records", "read": "readings", "sleep": "sleeps", "events": "events"}
-# What a step is told by, beside what is measured in it.
+# The columns that identify a step, beside the measurement.
 STEP = ("run", "level", "load", "block")
-# What tells the comparisons of clocks of a step apart.
+# The columns that distinguish a step's comparisons of clocks.
 PAIR = ("cpu", "other_cpu")
 
 MERGE = (
@@ -25,9 +26,9 @@ MERGE = (
 
 
 def check(file: Path, kind: str, runs: Sequence[Run], steps: pl.DataFrame) -> None:
-    """Raises `FolderError` for samples that are there twice, or missing of a run that is complete."""
+    """Raises `FolderError` for duplicate samples, or samples missing from a complete run."""
     key = [*STEP, *TOLD_APART[kind]]
-    # Readings are counted in the rows, and events that were missed in each of them.
+    # Readings are counted in the rows, and missed events in each of them.
     came = pl.col("count").list.sum() if kind == "read" else pl.col("rows")
     missed = pl.col("missed_of_all") if kind == "events" else pl.lit(0)
     counted = (
@@ -70,7 +71,7 @@ def check(file: Path, kind: str, runs: Sequence[Run], steps: pl.DataFrame) -> No
 
 
 def lone(kind: str, steps: pl.DataFrame) -> Iterator[str]:
-    """Of which steps a single event came, so that nothing is known of its timer; in words."""
+    """The steps with only a single event, which shows nothing about its timer, in words."""
     if kind != "events":
         return
     alone = steps.filter(pl.col("after_ns").list.len() == 0)
@@ -86,7 +87,7 @@ def lone(kind: str, steps: pl.DataFrame) -> Iterator[str]:
 
 
 def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
-    """Each block compares clocks, all of them between the same processors, and once."""
+    """Checks that each block compares all clocks between the same processors, exactly once."""
     _check_once(file, rows, [*STEP, "clock", *PAIR])
     wanted = asked(runs, WARP).filter(pl.col("asked") > pl.col("excused"))
     sizes = rows.group_by(STEP).agg(
@@ -104,7 +105,8 @@ def check_warps(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> None:
 
 
 def check_loads(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> Iterator[str]:
-    """Each load of a complete run was looked at; a probe that failed at its end may have lost a block."""
+    """Checks that each load of a complete run was observed; a probe that failed at its end may
+    have lost a block."""
     _check_once(file, rows, rows.columns)
     planned = pl.concat([asked(runs, kind).select(*STEP, "asked") for kind in TOLD_APART])
     excused = {
@@ -132,7 +134,7 @@ def check_loads(file: Path, runs: Sequence[Run], rows: pl.DataFrame) -> Iterator
 
 
 def asked(runs: Sequence[Run], kind: str) -> pl.DataFrame:
-    """What was to be measured in each step, and how much of it may be missing."""
+    """What each step should contain, and how much of it may be missing."""
     rows = [
         (run.run, level.name, it.load, block, *it.key, share, excused and share)
         for run in runs
@@ -150,7 +152,7 @@ def asked(runs: Sequence[Run], kind: str) -> pl.DataFrame:
 
 
 def _is_excused(run: Run, level: str, it: Planned) -> bool:
-    """May it be missing: as the run goes on, or as the manifest says why it does not?"""
+    """Whether it may be missing, because the run continues or the manifest gives a reason."""
     if not run.is_complete:
         return True
     if any(at.name == level and at.unavailable for at in run.levels):
@@ -164,8 +166,8 @@ def _is_excused(run: Run, level: str, it: Planned) -> bool:
         return False
     own = set(map(str, it.key))
     named = {word for planned in run.planned for word in map(str, planned.key)}
-    # A skip names this measurement, or none at all, as that of a load does not. Clocks that were not
-    # compared say nothing of readings of the same ones.
+    # A skip names this measurement, or none, as that of a load does. A missing comparison of clocks
+    # does not excuse missing readings of them.
     return any(
         it.kind == WARP if WARP in words else bool(words & own) or not words & named
         for words in skips
@@ -186,15 +188,15 @@ def _check_once(file: Path, rows: pl.DataFrame, told_apart: Sequence[str]) -> No
 
 
 def _at(rows: pl.DataFrame, what: str) -> str:
-    """Where the first one is, and how many others there are."""
+    """The position of the first one, and the number of the others."""
     row, others = rows.row(0, named=True), len(rows) - 1
     more = f" and {count(others)} more are" if others else " is"
     return f"a {what} at {row['level']}, {row['load']}, block {row['block']}{more}"
 
 
-# What the manifest knows of rows.
+# The columns that the manifest describes.
 PLACE = ("run", "level", "load")
-# A column that is added: the place of the run among all runs.
+# An added column: the index of the run among all runs.
 RUN = "run_place"
 
 UNKNOWN = "it has rows of run {run!r} at level {level!r} under load {load!r}, which the manifest does not know"
@@ -204,12 +206,12 @@ TOGETHER = "take all files of one folder, or merge folders by `eigentime bench m
 
 
 class Folder:
-    """A folder, whose runs and blocks are numbered on from those of the folders before."""
+    """A folder, whose runs and blocks are numbered after those of the previous folders."""
 
     def __init__(self, path: Path, runs: Sequence[Run], first_run: int, first_block: int) -> None:
         self.path = path
         self.runs = runs
-        # What a reader must know of it, in words.
+        # Notes for the reader.
         self.notes: list[str] = []
         rows = []
         for place, run in enumerate(runs, first_run):
@@ -225,7 +227,7 @@ class Folder:
         self._known = pl.DataFrame(rows, schema={**texts, **counts}, orient="row")
 
     def samples(self, table: Table) -> pl.DataFrame:
-        """The steps of a table, with lists of samples; without columns if it has none."""
+        """The steps of a table, with lists of samples; no columns if it has none."""
         path = self._path(table)
         if path is None or table.kind is None:
             return pl.DataFrame()
@@ -246,7 +248,7 @@ class Folder:
         return placed.filter(pl.col(next(iter(table.varying))).list.len() > 0)
 
     def whole(self, table: Table) -> pl.DataFrame:
-        """A table that is small; without rows if it is not there."""
+        """A small table; no rows if it does not exist."""
         path = self._path(table)
         if path is None:
             return pl.DataFrame(schema=dict(table.columns))
@@ -258,7 +260,7 @@ class Folder:
         return self._placed(rows, path).select(list(table.columns))
 
     def _path(self, table: Table) -> Path | None:
-        """The file of a table; None if it is not there, and need not be."""
+        """The file of a table; None if it does not exist and is not required."""
         path = self.path / table.file
         if path.is_file():
             return path
@@ -275,11 +277,11 @@ class Folder:
         raise FolderError(path, "it is not there, although it was to be measured")
 
     def _is_planned(self, table: Table) -> bool:
-        """Was anything of it to be measured?"""
+        """Whether any of it was planned."""
         return table.kind is None or any(table.kind in run.kinds for run in self.runs)
 
     def _placed(self, rows: pl.DataFrame, path: Path) -> pl.DataFrame:
-        """Rows with the place of their run, and the number of their block in all runs."""
+        """Rows with the index of their run, and the number of their block among all runs."""
         placed = rows.join(self._known, on=PLACE, how="left", maintain_order="left")
         for is_wrong, reason, way_out in (
             (pl.col(RUN).is_null(), UNKNOWN, TOGETHER),

@@ -1,4 +1,4 @@
-"""`manifest.json`: what was measured where, by whom and with which outcome."""
+"""`manifest.json`: what was measured where, with which programs, and the outcome."""
 
 import json
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Any
 from eigentime_report.results.tables import MOST, VERSION, FolderError, unreadable, visible
 
 FILE = "manifest.json"
-# The version of the form that this code reads.
+# The version of the format that this code reads.
 FORM = 1
 COMPLETE = "complete"
 RUNNING = "running"
 STATES = (RUNNING, "interrupted", "incomplete", COMPLETE)
-# Each block is looked for in the tables.
+# Each block is searched for in the tables.
 MOST_BLOCKS = 100_000
 
 MEASURE = "name a folder that `eigentime bench --out` has written"
@@ -22,7 +22,7 @@ MEASURE = "name a folder that `eigentime bench --out` has written"
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check of the doctor found at a level."""
+    """A finding of the doctor at a level."""
 
     verdict: str
     found: str
@@ -30,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Level:
-    """What is known of a level: how it was made, and what the doctor said there."""
+    """A level: how it was set up, and the doctor's report there."""
 
     name: str
     command: tuple[str, ...]
@@ -40,13 +40,13 @@ class Level:
 
     @property
     def accelerator(self) -> str | None:
-        """What ran the code of a virtual machine: `kvm`, `tcg`."""
+        """What executed a virtual machine's code: `kvm`, `tcg`."""
         return self.notes.get("accelerator")
 
 
 @dataclass(frozen=True)
 class Skip:
-    """What was not measured, and why; under all loads if `load` is None."""
+    """Something that was not measured, and why; under all loads if `load` is None."""
 
     level: str
     what: str
@@ -60,19 +60,19 @@ UNIT = "ns"
 
 @dataclass(frozen=True)
 class Metric:
-    """What a name in the rows of a kind means."""
+    """The meaning of a name in the rows of a kind."""
 
     kind: str
     name: str
     meaning: str
-    # `lower`, or `CLOSER` of two values.
+    # `lower`, or `CLOSER` to the requested interval.
     better: str
-    # How much of each value was asked for.
+    # The requested part of each value.
     asked: int | None
 
 
-# Of manifests of earlier versions, which have no metrics: by kind what they are, and those that
-# were called with a sleep of so many nanoseconds.
+# For manifests of earlier versions, which have no metrics: the meaning of each kind, and the calls
+# that sleep, with their requested nanoseconds.
 EARLIER = {
     "calls": "Duration of a call",
     "read": "Duration of a reading",
@@ -85,8 +85,8 @@ ASKED = {"clock_nanosleep": 100_000_000, "nanosleep": 100_000_000}
 # Clocks are compared once in each block.
 WARP = "warp"
 
-# What measurements of a kind are told apart by. The slack of sleeps is not among them: without one,
-# it is the one that the probe is started with.
+# What distinguishes measurements of a kind. The slack of sleeps is not included: without one, it is
+# the one that the probe is started with.
 TOLD_APART: Mapping[str, tuple[str, ...]] = {
     "calls": ("metric",),
     "read": ("source", "cache"),
@@ -94,13 +94,13 @@ TOLD_APART: Mapping[str, tuple[str, ...]] = {
     "events": ("source", "interval_ns"),
     WARP: (),
 }
-# What says how many there are of it.
+# The column with their number.
 COUNTED = {"calls": "records"}
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A measurement of the plan under a load, at each level: how often in all blocks together."""
+    """A planned measurement under a load, at each level: its number in all blocks together."""
 
     load: str
     kind: str
@@ -109,7 +109,7 @@ class Planned:
     count: int
 
     def share(self, block: int, blocks: int) -> int:
-        """The part of a block: the first ones have what does not divide."""
+        """The share of a block: the first ones have the remainder."""
         return self.count // blocks + (block < self.count % blocks)
 
 
@@ -136,7 +136,7 @@ class Run:
     skipped: tuple[Skip, ...]
     failed: tuple[Skip, ...]
     remarks: tuple[str, ...]
-    # Before its levels' names, where folders are kept apart.
+    # The prefix of its levels' names, if folders are kept apart.
     label: str = ""
 
     @property
@@ -146,17 +146,17 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """Is all measured that can be?"""
+        """Whether everything that can be measured has been measured."""
         return self.state == COMPLETE
 
     def name_of(self, level: str) -> str:
-        """What a level of it is called in these results."""
+        """The name of one of its levels in these results."""
         return f"{self.label}: {level}" if self.label else level
 
 
-# What documents hold: a text, one whose lines are told apart, as the last words of a program, or a
-# count up to something; in lists, in objects whose members are these (`?`: it may be missing or null),
-# or in objects whose members have any names (`*`).
+# The shapes of documents: a text; one with several lines, such as the last words of a program; or a
+# count up to a maximum; in lists, in objects with these members (`?`: may be missing or null), or
+# in objects with members of any name (`*`).
 TEXT, LINES, COUNT, ANY = "text", "lines", MOST, None
 SKIP = {"level": TEXT, "load?": TEXT, "what": TEXT, "why": TEXT}
 METRIC = {**dict.fromkeys(("kind", "name", "unit", "meaning", "better"), TEXT), "asked?": COUNT}
@@ -186,14 +186,14 @@ RUN = {
 
 
 class _Wrong(ValueError):
-    """Where in a document something is not as it should be."""
+    """The position of an error in a document."""
 
     def __init__(self, at: str, reason: str) -> None:
         super().__init__(f"{at or 'the document'} {reason}")
 
 
 def read(folder: Path) -> tuple[Run, ...]:
-    """The runs of a folder."""
+    """Reads the runs of a folder."""
     file = folder / FILE
     document = _document(folder, file)
     try:
@@ -233,7 +233,7 @@ def _document(folder: Path, file: Path) -> Any:
         raise FolderError(file, f"it is no text: {error}") from error
 
     def no_number(constant: str) -> None:
-        # Python takes them for JSON, and nobody writes them.
+        # Python accepts them as JSON, but nobody writes them.
         raise ValueError(f"{constant} is no number")
 
     try:
@@ -249,7 +249,7 @@ def _metric(it: dict[str, Any], at: str) -> Metric:
 
 
 def _earlier(kind: str, name: str) -> Metric:
-    """What is known of a name without the manifest's metrics."""
+    """The meaning of a name if the manifest has no metrics."""
     better = CLOSER if kind == "events" else "lower"
     asked = ASKED.get(name) if kind == "calls" else None
     return Metric(kind, name, EARLIER[kind], better, asked)
@@ -274,7 +274,7 @@ def _run(folder: Path, it: Mapping[str, Any], at: str, metrics: tuple[Metric, ..
         **it["by"],
         preset=plan["preset"],
         blocks=plan["blocks"],
-        # A level at which nobody has looked yet has no facts.
+        # A level that was not measured yet has no facts.
         levels=tuple(_level(place, it["levels"].get(place["name"])) for place in plan["levels"]),
         loads=tuple(under["load"] for under in plan["loads"]),
         planned=tuple(filter(None, planned)),
@@ -309,7 +309,7 @@ def _planned(load: str, it: dict[str, Any], blocks: int, at: str) -> Planned | N
 
 
 def _taken(shape: Any, value: Any, at: str = "") -> Any:
-    """What a document has of a shape, texts of it as everybody may see them."""
+    """The part of a document with this shape, with its texts made visible."""
     if shape is ANY:
         return value
     if isinstance(shape, int):

@@ -1,4 +1,4 @@
-"""What is measured: names that stay, and the order in which they are shown."""
+"""Quantities: their stable names, and their order."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ CALLS, READ, SLEEP, EVENTS = "calls", "read", "sleep", "events"
 
 CACHES = ("hot", "cold")
 LOADS = ("idle", "cpu", "io", "network")
-# The policy of threads that nobody gave another, and the kernel's own timer slack.
+# The default policy of threads, and the kernel's default timer slack.
 ORDINARY = "other"
 USUAL_SLACK_NS = 50_000
 
 
 @dataclass(frozen=True, repr=False)
 class Quantity:
-    """Something that is measured at levels and under loads.
+    """A quantity that is measured at levels and under loads.
 
-    `name` is all of it: kind, subject and factors. `asked_ns` is how much of each value was asked
-    for; what is more than this is how late it was.
+    `name` contains everything: kind, subject and factors. `asked_ns` is the requested part of
+    each value; the rest is lateness.
     """
 
     kind: str
@@ -31,26 +31,25 @@ class Quantity:
     interval_ns: int | None = field(compare=False)
     meaning: str = field(compare=False)
     asked_ns: int = field(default=0, compare=False)
-    # Whether values are better the closer they are to the interval: what is shown is by how much
-    # they are not.
+    # Whether values closer to the interval are better: then the deviation from it is shown.
     is_deviation: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return self.name
 
-    # As it is named everywhere, also where there is a list of them.
+    # Its unambiguous name, also for lists.
     __repr__ = __str__
 
     @property
     def measure(self) -> str:
-        """What its values are, in a word: `duration`, `latency`."""
+        """What its values are, in one word: `duration`, `latency`."""
         if self.is_deviation:
             return "deviation of the interval"
         return self.meaning.partition(" of ")[0].lower()
 
     @property
     def title(self) -> str:
-        """As `eigentime bench` calls it: `nanosleep 1 ms, fifo:50`, without what is usual."""
+        """Its title in `eigentime bench`: `nanosleep 1 ms, fifo:50`, without defaults."""
         name = self.subject
         if self.interval_ns is not None:
             name += f" {span(self.interval_ns)}"
@@ -64,7 +63,8 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Kind:
-    """What the quantities of a table are told apart by, its columns, and the column of their values."""
+    """A kind of quantity: the columns that distinguish quantities, and the column of their
+    values."""
 
     name: str
     value: str
@@ -73,7 +73,7 @@ class Kind:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a quantity is a combination of."""
+        """The columns whose combination is a quantity."""
         return (self.subject, *self.factors)
 
     def quantity(self, row: Mapping[str, Any], metrics: Sequence[Metric]) -> Quantity:
@@ -86,7 +86,7 @@ class Kind:
             factors = {"interval": span(interval), **factors}
         words += [factors[it] for it in ("cache", "policy") if it in factors]
         slack = factors.pop("slack_ns", None)
-        # Threads of real-time policies have none.
+        # Threads with real-time policies have none.
         if slack is not None and factors["policy"] == ORDINARY:
             factors["slack"] = span(slack)
             words.append(f"slack={typed_span(slack)}")
@@ -103,14 +103,14 @@ class Kind:
         )
 
     def place(self, row: Mapping[str, Any], metrics: Sequence[Metric]) -> tuple[Any, ...]:
-        """Where its quantity stands among those of this kind."""
+        """Its position among the quantities of its kind."""
         subjects = [it.name for it in metrics if it.kind == self.name]
         known = {self.subject: subjects, "cache": CACHES, "policy": (ORDINARY,)}
         return tuple(_order(known.get(it, ()))(row[it]) for it in self.columns)
 
 
 def _order(known: Sequence[str]) -> Any:
-    """A key: what is known in its order, then the rest in its own."""
+    """A sort key: known names in their order, then the rest in its own."""
     places = {it: place for place, it in enumerate(known)}
     return lambda value: (places.get(value, len(places)), value)
 
@@ -124,5 +124,5 @@ KINDS = (
 
 
 def in_order(loads: Iterable[str]) -> tuple[str, ...]:
-    """Loads as they are shown: idle first."""
+    """Loads in the order in which they are shown: idle first."""
     return tuple(sorted(set(loads), key=_order(LOADS)))

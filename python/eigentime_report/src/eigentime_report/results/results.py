@@ -1,4 +1,4 @@
-"""What one or several folders of results have, reading them, and what a reader must know."""
+"""The contents of one or several folders of results, how to read them, and notes for the reader."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from eigentime_report.results.samples import Key, Samples
 from eigentime_report.results.tables import LOADS, SAMPLES, WARPS, FolderError
 from eigentime_report.units import count
 
-# Quantity, level and load of something that was measured.
+# The quantity, level and load of a measurement.
 Measured = Collection[tuple[str, str, str]]
 
 
@@ -33,7 +33,7 @@ def _unfinished(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _mixed(runs: Sequence[Run]) -> Iterator[str]:
-    """Runs whose values are taken together, and should not be without a thought."""
+    """Runs whose values are combined although they should not be without caution."""
     for label, alike in grouped((run.label, run) for run in runs).items():
         of = f" of {label}" if label else ""
         for what in ("machine", "kernel", "eigentime", "probe"):
@@ -46,7 +46,7 @@ def _mixed(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _of_runs(runs: Sequence[Run], say: Callable[[Run], Iterable[str]]) -> Iterator[str]:
-    """What runs say: where only some of several do, with their names."""
+    """Statements about runs, with their names if only some of several are meant."""
     said = grouped((sentence, run) for run in runs for sentence in dict.fromkeys(say(run)))
     for sentence, by in said.items():
         if len(by) == len(runs):
@@ -69,11 +69,11 @@ def _left_out(run: Run) -> Iterator[str]:
 
 
 def _places(skips: Iterable[Skip], run: Run) -> str:
-    """Levels, each with its loads unless that is all of them."""
+    """Levels, each with its loads unless these are all of them."""
     loads = grouped(
         (it.level, load) for it in skips for load in ([it.load] if it.load else run.loads)
     )
-    # Levels of the same loads together.
+    # Levels with the same loads are listed together.
     levels = grouped((tuple(dict.fromkeys(own)), level) for level, own in loads.items())
     return "; ".join(
         ", ".join(alike) + ("" if set(own) >= set(run.loads) else f" under {', '.join(own)}")
@@ -82,7 +82,7 @@ def _places(skips: Iterable[Skip], run: Run) -> str:
 
 
 def _incomparable(levels: Sequence[str], measured: Measured) -> Iterator[str]:
-    """Levels of which nothing can be compared with the first one."""
+    """Levels that have nothing comparable with the first one."""
     of = {level: {(what, load) for what, at, load in measured if at == level} for level in levels}
     first, *others = levels or ("",)
     for level in others:
@@ -109,17 +109,17 @@ def _named(*runs: Run) -> str:
     return f"The run{'s' if first else ''} of {begun} on {' and '.join(machines)}"
 
 
-# So many names are offered for one that is not known.
+# How many names are suggested for an unknown one.
 OFFERED = 4
 
 
 class Results:
-    """Measurements of one or several runs, by quantity, level and load."""
+    """The measurements of one or several runs, by quantity, level and load."""
 
     def __init__(self, folders: Sequence[Folder]) -> None:
         self.folders: tuple[Path, ...] = tuple(it.path for it in folders)
         self.runs: tuple[Run, ...] = tuple(run for it in folders for run in it.runs)
-        # Clocks that were compared, and what the loads did.
+        # The comparisons of clocks, and the effects of the loads.
         self.warps: pl.DataFrame = pl.concat(it.whole(WARPS) for it in folders)
         self.load_checks: pl.DataFrame = pl.concat(it.whole(LOADS) for it in folders)
         planned = once(run.name_of(it.name) for run in self.runs for it in run.levels)
@@ -140,11 +140,11 @@ class Results:
             )
         at = {level for _, level, _ in keys} | set(self.warps["level"])
         under = {load for _, _, load in keys} | set(self.warps["load"])
-        # The first one is what the others are compared with.
+        # The others are compared with the first one.
         self.levels: tuple[str, ...] = tuple(it for it in planned if it in at)
         self.loads: tuple[str, ...] = tuple(it for it in loads if it in under)
         self.quantities: tuple[Quantity, ...] = tuple(once(it for it, _, _ in keys))
-        # Quantity, level and load of all that was measured, in this order.
+        # The quantity, level and load of all measurements, in this order.
         self.measured: tuple[Key, ...] = tuple(keys)
         self._keys = {(str(it), level, load): (it, level, load) for it, level, load in keys}
         self._cells: dict[Key, Cell] = {}
@@ -158,7 +158,7 @@ class Results:
         )
 
     def cell(self, quantity: Quantity | str, level: str, load: str) -> Cell | None:
-        """What was measured of a quantity, or of what has these parts of its name, there.
+        """The measurements of a quantity, given by its name or parts of it, at this place.
 
         None if nothing was measured there; KeyError if there is no such quantity, level or load,
         or if several quantities have these parts.
@@ -172,7 +172,7 @@ class Results:
         return self.find(found[0], level, load)
 
     def find(self, quantity: Quantity | str, level: str, load: str) -> Cell | None:
-        """The same for what these results may know nothing of, as of two sets: None then."""
+        """The same, but None if these results do not know the name, as when comparing two sets."""
         key = self._keys.get((str(quantity), level, load))
         if key is None:
             return None
@@ -183,9 +183,9 @@ class Results:
         return self._cells[key]
 
     def cells(self, quantity: Quantity | str, load: str | None = None) -> list[Cell]:
-        """The cells of all quantities that have these parts of a name, `sleep/nanosleep`.
+        """The cells of all quantities with these parts of a name, `sleep/nanosleep`.
 
-        Of each: of each load, or of this one, and of each level. KeyError if there is none.
+        They are for each load, or for this one, and for each level. KeyError if there is none.
         """
         if load is not None:
             _check_known("load", load, self.loads)
@@ -198,14 +198,14 @@ class Results:
         return [cell for cell in found if cell]
 
     def places(self, level: str) -> list[tuple[Run, Level]]:
-        """What each run knows of a level."""
+        """What each run's manifest says about a level."""
         return [
             (run, it) for run in self.runs for it in run.levels if run.name_of(it.name) == level
         ]
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know, the gravest first: what speaks against the numbers, what is missing."""
+        """Notes for the reader, the most serious first: reasons for doubt, and what is missing."""
         runs, levels, loads, measured = self.runs, self.levels, self.loads, self._keys.keys()
         return (
             *_unfinished(runs),
@@ -219,7 +219,7 @@ class Results:
         )
 
     def _named(self, quantity: Quantity | str) -> list[Quantity]:
-        """The quantity of this name, or all that have its parts."""
+        """The quantity with this name, or all that have its parts."""
         name = str(quantity)
         if known := [it for it in self.quantities if it.name == name]:
             return known
@@ -230,11 +230,10 @@ class Results:
 
 
 def load(*folders: str | Path, labels: Sequence[str] | None = None) -> Results:
-    """Read folders that `eigentime bench` or `eigentime bench merge` has written.
+    """Reads folders that `eigentime bench` or `eigentime bench merge` has written.
 
-    Rows of several folders are taken together, level by level, as if they had been
-    merged. With `labels`, one for each folder, they are kept apart: their levels are
-    called `LABEL: LEVEL`.
+    Rows of several folders are combined, level by level, as if they had been merged. With `labels`,
+    one for each folder, they are kept apart: their levels are named `LABEL: LEVEL`.
 
     Raises `FolderError` for what cannot be read.
     """
@@ -262,7 +261,7 @@ def having(parts: Iterable[str], quantities: Iterable[Quantity]) -> list[Quantit
 
 
 def offered(wanted: Sequence[str], quantities: Iterable[Quantity]) -> str:
-    """Parts of names that are like the unknown ones, or names that have the most parts."""
+    """Parts of names that are similar to the unknown ones, or names with the most parts."""
     names = [quantity.name for quantity in quantities]
     parts = once(part for name in names for part in name.split("/"))
     unknown = [part for part in wanted if part not in parts]
@@ -277,13 +276,13 @@ def offered(wanted: Sequence[str], quantities: Iterable[Quantity]) -> str:
 
 
 def _like(name: str, known: Sequence[str]) -> list[str]:
-    """Names that this is a piece of, or else those that are spelt nearly so."""
+    """Names that contain this, or else those that are spelled similarly."""
     pieces = [it for it in known if name.lower() in it.lower()]
     return pieces or get_close_matches(name, known, n=OFFERED, cutoff=0.6)
 
 
 def _check_once(runs: Sequence[Run]) -> None:
-    """Each run is in one folder, and once."""
+    """Checks that each run is in only one folder, and only once."""
     known: dict[str, Run] = {}
     for run in runs:
         other = known.setdefault(run.run, run)

@@ -1,4 +1,4 @@
-"""All samples of a kind of measurement, kept once: cells are views of them."""
+"""All samples of a kind of measurement, stored once: cells are views of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -34,7 +34,7 @@ def _mean(column: str) -> pl.Expr:
     return (pl.col(column) * pl.col("length")).sum() / pl.col("length").sum()
 
 
-# What is to be known of a cell beside its values.
+# The additional facts about a cell.
 FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
     CALLS: {
         "calls": pl.col("calls").max(),
@@ -60,7 +60,7 @@ FACTS: Mapping[str, Mapping[str, pl.Expr]] = {
 
 
 class Samples:
-    """The samples of a table, cell after cell, and those of a cell in the order of time."""
+    """The samples of a table, cell by cell, in time order within each."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Samples:
         metrics: Sequence[Metric],
     ) -> None:
         self._kind = kind
-        # Of each cell, where its steps are.
+        # The range of steps of each cell.
         self.keys: dict[Key, slice] = {}
         there = [it for it in found if not it.is_empty()]
         if not there:
@@ -95,18 +95,18 @@ class Samples:
         self._steps = steps.select(pl.exclude(list(table.varying)), length=length)
         for name in table.varying:
             self._arrays[name] = steps[name].explode().to_numpy(writable=kind.name == EVENTS)
-            # One column at a time is in memory twice.
+            # Only one column at a time is duplicated in memory.
             steps = steps.drop(name)
         if kind.name == EVENTS:
             asked = self._steps["interval_ns"].to_numpy()
             self._arrays[kind.value] -= np.repeat(asked, self._steps["length"])
         for array in self._arrays.values():
-            # Who sorts the values of a cell sorts a copy.
+            # To sort the values of a cell, sort a copy.
             array.flags.writeable = False
         self._ends = np.cumsum(self._steps["length"].to_numpy())
 
     def cell(self, key: Key, more: Mapping[str, Fact]) -> Cell:
-        """The cell of a key, which has these facts besides."""
+        """The cell with this key, with its additional facts."""
         own = self.keys[key]
         steps = self._steps[own]
         begin = self._ends[own.start - 1] if own.start else 0
@@ -148,16 +148,16 @@ class Samples:
 def _step_of_calls(
     quantity: Quantity, values: Floats, blocks: Blocks, steps: pl.DataFrame
 ) -> float:
-    """The step of one call: many are timed together, so that they share a step of the clock."""
+    """The step of one call: many are timed together and share a step of the clock."""
     calls = np.repeat(steps["calls"].to_numpy(), steps["length"])
-    # Of sleeps the loop is not subtracted.
+    # The loop is not subtracted from sleeps.
     loop = np.repeat(steps["loop_ns"].to_numpy(), steps["length"])
     loop = loop * (quantity.asked_ns == 0)
     return step_of((values + loop) * calls, blocks, 1.0) / float(calls.min())
 
 
 def _step_of_readings(ticks: NDArray[Any], blocks: Blocks, steps: pl.DataFrame) -> float:
-    """The step that the probe has found, or if it has not, the one that is seen."""
+    """The step found by the probe, or else the observed one."""
     known = float((steps["step_ticks"] / steps["ticks_per_ns"]).to_numpy().max())
     exact = ticks < 1 << DIGITS
     if steps["step_ticks"].to_numpy().max() != 1 or not exact.any():
@@ -171,7 +171,7 @@ def _histogram(
     blocks: Blocks,
     order: NDArray[np.intp],
 ) -> Histogram:
-    """Of the readings of a cell, whose steps are histograms; sorted in this order."""
+    """The histogram of a cell of readings, whose steps are histograms; sorted in this order."""
     low, high = np.empty(len(blocks)), np.empty(len(blocks))
     parts = []
     filled = 0

@@ -1,4 +1,4 @@
-"""The Parquet files: what is read of each, which values cannot be, and what is said of them."""
+"""The Parquet files: the columns to read, the valid values, and the error messages."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,13 +14,13 @@ from eigentime_report.basics import Refused
 AGAIN = "take it from a copy, or measure again"
 VERSION = "report with the version of Eigentime that has measured it"
 
-# Control characters, those that turn the direction of writing, and halves of characters.
+# Control characters, those that change the direction of text, and surrogates.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _SPACES = "\t\n\v\f\r\x85\u2028\u2029"
 
 
 class FolderError(Refused):
-    """A folder that cannot be read: which file of it, for what reason, and what to do."""
+    """A folder that cannot be read: the file, the reason, and the remedy."""
 
     def __init__(self, path: Path, reason: str, way_out: str = AGAIN) -> None:
         super().__init__(path, reason, way_out)
@@ -33,7 +33,7 @@ class FolderError(Refused):
 
 
 def unreadable(path: Path, error: OSError) -> FolderError:
-    """A file that this user cannot read, whatever is in it."""
+    """A file that this user cannot read, whatever its contents."""
     return FolderError(
         path,
         f"it cannot be read: {error.strerror or error}",
@@ -42,7 +42,7 @@ def unreadable(path: Path, error: OSError) -> FolderError:
 
 
 def visible(text: str) -> str:
-    r"""The text, in which ends of lines are spaces, and what nobody sees is told: `\x1b`."""
+    r"""The text with newlines as spaces, and invisible characters escaped: `\x1b`."""
 
     def told(found: re.Match[str]) -> str:
         if found[0] in _SPACES:
@@ -53,21 +53,21 @@ def visible(text: str) -> str:
 
 
 def visible_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """The same of all columns of text."""
+    """The same for all text columns."""
     texts = [name for name, kind in rows.schema.items() if kind == pl.String]
     told = {it: {word: visible(word) for word in rows[it].unique().drop_nulls()} for it in texts}
     return rows.with_columns(pl.col(it).replace(told[it]) for it in texts)
 
 
-# Counts are kept in 64 bits with a sign.
+# Counts are stored in signed 64-bit integers.
 MOST = 2**63 - 1
-# Rows that are read at once.
+# The number of rows read at a time.
 PART = 500_000
 
 Type: TypeAlias = type[pl.DataType]
 Columns: TypeAlias = Mapping[str, Type]
 
-# What columns of a type hold: in messages, and how it is told of a file.
+# The types of columns: their names in messages, and their representation in files.
 HOLD: Mapping[Type, tuple[str, Callable[[pl.DataType], bool]]] = {
     pl.String: ("text", lambda it: it in (pl.String, pl.Categorical, pl.Enum)),
     pl.Int64: ("whole numbers", lambda it: it.is_integer()),
@@ -83,23 +83,23 @@ def _columns(text: str = "", count: str = "", number: str = "") -> dict[str, Typ
 
 @dataclass(frozen=True)
 class Table:
-    """What is read of a file."""
+    """The columns to read from a file."""
 
-    # The kind of measurements in it; None: loads, of which every run has some.
+    # The kind of its measurements; None for loads, which every run has.
     kind: str | None
     file: str
     # The same in all rows of a step.
     steady: Columns
-    # Of each row.
+    # Different in each row.
     varying: Columns = field(default_factory=dict)
-    # A column that may have no value.
+    # A column that may be null.
     optional: str = ""
-    # The place of a row among those of its step, from 0; empty: they have no order.
+    # The index of a row in its step, from 0; empty if they have no order.
     index: str = ""
 
     @property
     def columns(self) -> Columns:
-        """All that is read."""
+        """All columns to read."""
         index = {self.index: pl.Int64} if self.index else {}
         return {**self.steady, **self.varying, **index}
 
@@ -134,7 +134,7 @@ SAMPLES = (
         _columns("", "missed", "miss_ns"),
         index="sleep",
     ),
-    # The first event of a step comes after none, and is no sample; all others are.
+    # The first event of a step has no predecessor and is not a sample; all others are.
     Table(
         "events",
         "events.parquet",
@@ -164,18 +164,18 @@ LOADS = Table(
     ),
 )
 
-# Nanoseconds of a year: nothing that is measured takes longer.
+# The nanoseconds of a year: no measurement takes longer.
 YEAR = 366 * 86_400 * 10**9
 Bounds: TypeAlias = tuple[pl.Expr | float, pl.Expr | float]
 TIME: Bounds = (0, YEAR)
-# Clocks may go back, and wake-ups come early.
+# Clocks may go back, and wake-ups may be early.
 DIFFERENCE: Bounds = (-YEAR, YEAR)
 TICKS: Bounds = (0, 1e18)
 RATE: Bounds = (0, 1e15)
 COUNTS: Bounds = (0, MOST)
 
-# The least and the greatest value: what is beyond is damage, and no measurement. One name means one
-# thing in all tables.
+# The lowest and the highest valid value: anything beyond is damage, not a measurement. A name means
+# the same in all tables.
 BOUNDS: Mapping[str, Bounds] = {
     **dict.fromkeys(("loop_ns", "interval_ns", "cpu_ns", "reading_ns", "looked_ns"), TIME),
     **dict.fromkeys(("worst_ns", "smallest_visible_ns"), TIME),
@@ -183,28 +183,28 @@ BOUNDS: Mapping[str, Bounds] = {
     **dict.fromkeys(("empty_mean_ticks", "empty_median_ticks", "mean_ticks", "sd_ticks"), TICKS),
     **dict.fromkeys(("context_switches_per_second", "interrupts_per_second"), RATE),
     **dict.fromkeys(("calls", "count"), (1, MOST)),
-    # The loop is subtracted from what both took.
+    # The loop is subtracted from their total.
     "call_ns": (-pl.col("loop_ns"), YEAR),
     "step_ticks": (1, 1e18),
     "ticks_per_ns": (1e-9, 1e6),
     "missed": (0, 2**32 - 1),
     "backwards": (0, pl.col("readings")),
-    # What is rounded may be a little more than all.
+    # A rounded share may be slightly above the total.
     "cpu_percent": (0, 100.01),
 }
 
 
 def whole(path: Path, table: Table) -> pl.DataFrame:
-    """All rows of a table that is small."""
+    """All rows of a small table."""
     empty = pl.DataFrame(schema=dict(table.columns))
     return visible_rows(pl.concat([empty, *_parts(path, table)]))
 
 
 def steps(path: Path, table: Table) -> pl.DataFrame:
-    """The samples of a table, read a part at a time: a row for each step or part of one, with lists of values.
+    """The samples of a table, in parts: a row for each step or part of one, with lists of values.
 
-    All else is the same in the rows of a step. `rows` counts them all, also what is no sample, and `again`
-    tells that some are there twice.
+    All other columns are constant in a step. `rows` is the number of all rows, including those
+    without a sample, and `again` says that some are duplicates.
     """
     found = []
     for part in _parts(path, table):
@@ -218,9 +218,9 @@ def steps(path: Path, table: Table) -> pl.DataFrame:
 
 
 def _parts(path: Path, table: Table) -> Iterator[pl.DataFrame]:
-    """The rows of a file, whose values can all be."""
+    """The rows of a file, with checked values."""
     try:
-        # What keeps everybody from reading it says nothing of what is in it.
+        # A file that nobody can read may still be intact.
         with path.open("rb"):
             pass
     except OSError as error:
@@ -246,7 +246,7 @@ def _parts(path: Path, table: Table) -> Iterator[pl.DataFrame]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """What polars says of a file that it cannot read is said as ours."""
+    """Converts polars' errors of reading a file to ours."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -255,7 +255,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _wrong(part: pl.DataFrame, table: Table) -> str | None:
-    """What is said of the first column with a value that cannot be."""
+    """The message for the first column with an invalid value."""
     value, index = pl.col(table.optional or table.index), pl.col(table.index)
     for name, kind in part.schema.items():
         missing = part[name].null_count()

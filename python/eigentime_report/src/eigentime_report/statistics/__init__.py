@@ -1,7 +1,7 @@
 """Statistics of measurements: numbers in, answers out.
 
-Whatever cannot be reckoned is None, with a note that says why: no result has a NaN, and nothing warns.
-`tests`, `description` and `intervals` have more of them than are named here.
+Whatever cannot be computed is None, with a note that gives the reason: no result has a NaN, and
+there are no warnings. `tests`, `description` and `intervals` contain more than is exported here.
 """
 
 from eigentime_report.statistics.compare import (

@@ -1,4 +1,4 @@
-"""Groups compared: which tests suit them, what they say, and a verdict for each pair."""
+"""Comparison of groups: the suitable tests, their results, and a verdict for each pair."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ KRUSKAL_DUNN = "kruskal+dunn"
 IDENTICAL = "identical"
 NOTHING = "nothing"
 
-# With fewer values, Levene's test hardly ever sees that scatter differs: taken at its word, it
-# makes Tukey's test err twice as often as it says (tests/statistics/test_simulated.py).
+# With fewer values, Levene's test hardly ever notices different scatter: relying on it makes
+# Tukey's test err twice as often as it claims (tests/statistics/test_simulated.py).
 FEWEST_FOR_LEVENE = 10
 
 
 def choose(
     groups: Mapping[str, Values], levene: TestResult, alpha: float, as_in_paper: bool
 ) -> tuple[str, str]:
-    """What is done with groups of two values or more, and why in words."""
+    """The procedure for groups of two values or more, and the reason in words."""
     if len(groups) < 2:
         return NOTHING, "a test needs two groups with two values or more"
     if is_constant(np.concatenate(list(groups.values()))):
@@ -59,7 +59,7 @@ DIFFERS = "differs"
 UNDECIDED = "undecided"
 NOT_TESTED = "not tested"
 
-# No ratio whose logarithm is greater can be told from infinity.
+# Ratios with a greater logarithm are practically infinite.
 FARTHEST = 200.0
 
 
@@ -75,10 +75,10 @@ def coarse_text(resolution: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """Group i minus group j, and what is to be thought of it.
+    """Group i minus group j, and its assessment.
 
-    Differences are of means, or of medians where ranks were tested. All intervals of a
-    comparison hold together: those of means by the test itself, the others by Bonferroni.
+    Differences are of means, or of medians if ranks were tested. All intervals of a comparison
+    hold simultaneously: those of means by the test itself, the others by Bonferroni.
     """
 
     i: str
@@ -96,12 +96,12 @@ class Contrast:
     percent_high: float | None = None
     p: float | None = None
     effects: tuple[Effect, ...] = ()
-    # Whether the interval lies within the limit of `same`, also where groups differ.
+    # Whether the interval lies within the limit of `same`, even if the groups differ.
     is_within: bool = False
-    # Up to which difference the values say nothing, as their clock goes in steps: the intervals
-    # have it in them.
+    # The smallest difference that the values can show, because their clock has steps: the intervals
+    # include it.
     resolution: float = 0.0
-    # Whether it is undecided for that reason alone, so that more values would not help.
+    # Whether it is undecided only for that reason, so that more values would not help.
     is_coarse: bool = False
 
     @property
@@ -111,22 +111,22 @@ class Contrast:
 
     @property
     def in_percent(self) -> Interval | None:
-        """The same in percent, if there is one."""
+        """The same in percent, if possible."""
         its = self.percent
         return None if its is None else Interval(its, self.percent_low, self.percent_high)
 
     def effect(self, name: str) -> Effect | None:
-        """The effect of this name."""
+        """The effect with this name."""
         return next((each for each in self.effects if each.name == name), None)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What verdicts are given by."""
+    """The criteria for verdicts."""
 
     alpha: float
     same_within: float
-    # The confidence of each interval with which all hold together.
+    # The confidence of each interval, so that all hold simultaneously.
     each: float
     resolution: float
 
@@ -134,7 +134,7 @@ class Terms:
 def contrast(
     i: str, j: str, a: Values, b: Values, tested: Pair, of_ranks: bool, terms: Terms
 ) -> Contrast:
-    """A pair of groups that a test has a p for, if their values are not all the same."""
+    """The contrast of a pair for which a test has a p, unless all values are equal."""
     if is_constant(np.concatenate((a, b))):
         return identical(i, j, a, b, terms)
     step, p = terms.resolution, tested.p
@@ -147,7 +147,7 @@ def contrast(
     if of_ranks:
         sure, ratio, middle = medians, of_medians, float(np.median(b))
     unseen = step / middle if middle > 0 else inf
-    # One that is of a logarithm has no end below -1.
+    # The interval of a logarithm has no end below -1.
     is_bounded = ratio is not None and (ratio.low or 0.0) > -1
     percent = ratio and ratio.widened(unseen, -1.0 if is_bounded else -inf).times(100)
     known = sure.widened(step)
@@ -188,7 +188,7 @@ def contrast(
 
 
 def identical(i: str, j: str, a: Values, b: Values, terms: Terms) -> Contrast:
-    """Two groups with one and the same value, as far as their clock can tell."""
+    """Two groups with the same single value, within the resolution of their clock."""
     n, step, value = a.size + b.size, terms.resolution, float(b[0])
     share = step and (step / value if value > 0 else inf)
     is_within = share <= terms.same_within
@@ -219,7 +219,7 @@ def not_tested(i: str, j: str, n: int, because: str) -> Contrast:
 
 
 def _ratio(name: str, share: Interval | None) -> Effect:
-    """How many times as much it is, by which share it is more."""
+    """The relative difference, from a ratio."""
     if share is None:
         return Effect(name, note="it is not of what is 0 or less, or was not tested")
     low, high = (None if it is None else 1 + it for it in (share.low, share.high))
@@ -227,7 +227,7 @@ def _ratio(name: str, share: Interval | None) -> Effect:
 
 
 def _shows(sure: Interval, resolution: float) -> bool:
-    """Is it more than what the clock does not show, with its interval if there is one?"""
+    """Whether it exceeds the resolution of the clock, including its interval if there is one."""
     if resolution == 0:
         return True
     if sure.low is None or sure.high is None:
@@ -236,11 +236,11 @@ def _shows(sure: Interval, resolution: float) -> bool:
 
 
 def mean_ratio(a: Values, b: Values, difference: Interval) -> Interval | None:
-    """By which share the first mean is more, with an interval of the logarithm of their ratio.
+    """The relative difference of the means, with an interval of the logarithm of their ratio.
 
-    It is as wide as the test's, divided between both means as they scatter. Beside a verdict stands
-    no interval that says otherwise: where they differ, it is the test's own. None where a mean is
-    not above 0.
+    It is as wide as the test's, divided between both means according to their scatter. An
+    interval never contradicts its verdict: if the means differ, it is the test's own. None if a
+    mean is not above 0.
     """
     one, other = Summary.of(a), Summary.of(b)
     if other.mean <= 0:
@@ -258,7 +258,7 @@ def mean_ratio(a: Values, b: Values, difference: Interval) -> Interval | None:
 
 
 def median_difference(a: Values, b: Values, confidence: float) -> tuple[Interval, Interval | None]:
-    """The difference of the medians, and as a share of the second one where it is above 0."""
+    """The difference of the medians, and relative to the second one if that is above 0."""
     one, other = float(np.median(a)), float(np.median(b))
     difference = Interval(one - other, None, None)
     if min(a.size, b.size) < FEWEST_FOR_MEDIANS:
@@ -284,7 +284,7 @@ def _reach(percent: Interval | None, terms: Terms) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """What a group is like; the note says why it is not tested."""
+    """The properties of a group; the note says why it is not tested."""
 
     name: str
     n: int
@@ -296,14 +296,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Groups compared, in the order in which they were given."""
+    """Compared groups, in the given order."""
 
     groups: tuple[Group, ...]
     alpha: float
     same_within: float
     shapiro: Mapping[str, TestResult]
     levene: TestResult
-    # One of those above: by which tests.
+    # One of the above: the tests used.
     chosen: str
     because: str
     omnibus: TestResult
@@ -315,7 +315,7 @@ class Comparison:
 
     @property
     def disagreements(self) -> list[str]:
-        """Where tests of means and of ranks say different things."""
+        """Where tests of means and of ranks disagree."""
         both: list[tuple[str, TestResult | Contrast, TestResult | Pair]] = [
             ("all groups", self.omnibus, self.kruskal),
             *((f"{i} and {j}", self.pair(i, j), ranked) for (i, j), ranked in self.dunn.items()),
@@ -328,7 +328,7 @@ class Comparison:
         ]
 
     def pair(self, i: str, j: str) -> Contrast:
-        """Group i against group j, of which i was given later."""
+        """Group i against group j, which comes earlier."""
         for each in self.pairs:
             if (each.i, each.j) == (i, j):
                 return each
@@ -346,16 +346,16 @@ def compare(
 ) -> Comparison:
     """Compares independent groups by Welch's ANOVA and Games-Howell (see `choose`).
 
-    Whether they scatter alike is not tested first: a test that chooses the next one spoils the
-    error rates of both. `as_in_paper` does so all the same, to compare with published tables.
+    Whether they scatter alike is not tested first: a test that selects the next one spoils the
+    error rates of both. `as_in_paper` nevertheless does so, to compare with published tables.
 
-    Pairs differ where the post hoc test's p is below alpha: it keeps the error rate by
-    itself, whatever the test of all groups says. Else they are the same within
-    `same_within` where the interval of the difference lies within that share of group j's
-    mean or median; else it is undecided.
+    Pairs differ if the post hoc test's p is below alpha: it controls the error rate by itself,
+    whatever the test of all groups says. Otherwise they are the same within `same_within` if the
+    interval of the difference lies within that share of group j's mean or median; otherwise it is
+    undecided.
 
-    `resolutions` says of groups which differences their values can show: intervals are wider
-    by the larger one of both, and what is smaller is undecided.
+    `resolutions` are the smallest differences that the groups' values can show: intervals are
+    wider by the larger one of both, and smaller differences are undecided.
     """
     if not (0 < alpha < 1 and 0 <= same_within < 1):
         raise ValueError(f"alpha {alpha} and same_within {same_within} are shares of 1")

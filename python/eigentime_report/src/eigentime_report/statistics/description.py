@@ -1,4 +1,4 @@
-"""What values are like, how large effects are; the first group is set against the second."""
+"""Descriptions of values, and effect sizes of the first group against the second."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from eigentime_report.statistics.intervals import (
 )
 from eigentime_report.verdicts import SEED
 
-# The quantiles of the tail that are told, where at least this many values lie beyond.
+# The quantiles of the tail, reported if at least this many values lie beyond.
 TAIL = (0.9, 0.99, 0.999, 0.9999)
 BEYOND = 10
 
@@ -29,16 +29,16 @@ MILD, SEVERE = 1.5, 3.0
 
 @dataclass(frozen=True)
 class Descriptives:
-    """What a sample is like."""
+    """The description of a sample."""
 
     n: int
     mean: float
-    # By n: the standard deviation of these values.
+    # Divided by n: the standard deviation of these values.
     sd_uncorrected: float
-    # By n - 1: an estimate of where they come from; None for a single value.
+    # Divided by n - 1: an estimate for the population; None for a single value.
     sd: float | None
     median: float
-    # Median of the distances from the median.
+    # Median absolute deviation.
     mad: float
     # Half the interquartile range, which some papers call MAD.
     half_iqr: float
@@ -48,10 +48,10 @@ class Descriptives:
 
 
 def describe(values: ArrayLike, weights: ArrayLike | None = None) -> Descriptives:
-    """Mean, scatter, median and tail; weights say how often each value came."""
+    """Mean, scatter, median and tail; weights are the frequencies of values."""
     ordered = Ordered.of(values, weights)
     n, counts, median = ordered.n, ordered.counts, ordered.quantile(0.5)
-    # Around a value of the middle, so that large values with little scatter keep their digits.
+    # Relative to a middle value, so that large values with little scatter keep their digits.
     middle = float(ordered.at(n // 2))
     around = ordered.values - middle
     shift = float(np.average(around, weights=counts))
@@ -73,9 +73,9 @@ def describe(values: ArrayLike, weights: ArrayLike | None = None) -> Descriptive
 
 @dataclass(frozen=True)
 class Outliers:
-    """How many values lie beyond Tukey's fences: counted, never removed."""
+    """The number of values beyond Tukey's fences: counted, never removed."""
 
-    # Beyond the inner fences and not the outer ones, and beyond these.
+    # Those between the inner and outer fences, and those beyond the outer ones.
     mild: int
     severe: int
     note: str = ""
@@ -111,7 +111,7 @@ MEAN_RATIO = "ratio of means"
 
 SIZES = ("negligible", "small", "medium", "large")
 
-# From where an effect is small, medium, large.
+# The limits of small, medium and large effects.
 MAGNITUDES = {
     HEDGES_G: (0.2, 0.5, 0.8),  # Cohen 1988
     CLIFFS_DELTA: (0.147, 0.33, 0.474),  # Romano and others 2006
@@ -119,17 +119,18 @@ MAGNITUDES = {
     RANK_ETA_SQUARED: (0.01, 0.06, 0.14),
 }
 
-# With fewer values the middle of a sample hardly ever leaves it.
+# With fewer values, the middle of a sample hardly ever leaves it.
 FEWEST_FOR_MEDIANS = 5
-# Of a larger noncentral t only the scatter of the estimated deviation matters, and scipy's search ends.
+# For a larger noncentral t, only the scatter of the estimated deviation matters, and scipy's search
+# fails.
 FAR = 1e3
-# The same of a noncentral F, by its square.
+# The same for a noncentral F, by its square.
 FAR_SQUARED = 5e3
 
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect's size; what cannot be reckoned is None, and the note says why."""
+    """The size of an effect; None if it cannot be computed, with the reason in the note."""
 
     name: str
     value: float | None = None
@@ -139,7 +140,7 @@ class Effect:
 
     @property
     def magnitude(self) -> str:
-        """Of SIZES; empty where nobody has said from where an effect of this kind is large."""
+        """One of SIZES; empty for effects without established limits."""
         limits = MAGNITUDES.get(self.name)
         if limits is None or self.value is None:
             return ""
@@ -147,10 +148,10 @@ class Effect:
 
 
 def hedges_g(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Effect:
-    """The difference of means in standard deviations, without the bias of small samples.
+    """The difference of means in standard deviations, corrected for small samples.
 
-    The deviation is the root of the mean variance, so that variances may differ. The interval is that
-    of the noncentral t (Delacre and others 2021).
+    The deviation is the root of the mean variance, so that variances may differ. The interval is
+    that of the noncentral t (Delacre and others 2021).
     """
     one, other = Summary.of(usable(a)), Summary.of(usable(b))
     variance = (one.variance + other.variance) / 2
@@ -215,10 +216,10 @@ def _dominance(a: Values, b: Values) -> tuple[Values, Values]:
 def omega_squared(
     f: float, df1: float, df2: float, n: int, *, confidence: float = CONFIDENCE
 ) -> Effect:
-    """The share of the variance that the groups explain, by an F of n values; nearly unbiased.
+    """The share of the variance that the groups explain, from an F of n values; nearly unbiased.
 
-    The interval is that of the noncentral F (Steiger 2004); by Welch's F it is an
-    approximation, as that F is.
+    The interval is that of the noncentral F (Steiger 2004); for Welch's F it is an
+    approximation, like that F itself.
     """
     gained = df1 * (f - 1)
     value = max(gained / (gained + n), 0.0) if gained + n > 0 else 0.0
@@ -237,5 +238,5 @@ def explained(f: float, df1: float, df2: float, n: int, confidence: float) -> tu
 
 
 def median_draws(a: Values, b: Values) -> tuple[Values, Values]:
-    """Medians of bootstrap samples of two groups that know nothing of each other."""
+    """Medians of bootstrap samples of two independent groups."""
     return quantile_draws(a, 0.5, SEED), quantile_draws(b, 0.5, SEED + 1)

@@ -1,14 +1,14 @@
-"""What factors do, alone and together, without assuming a distribution.
+"""Effects of factors and their interactions, without assuming a distribution.
 
-The test is the ANOVA-type statistic of Brunner, Dette and Munk (1997, JASA 92, 1494-1502),
-for the hypotheses of Akritas, Arnold and Brunner (1997, JASA 92, 258-265): cells may scatter
-differently, have unequal sizes, ties and outliers. The aligned rank transform, which is
-better known, finds interactions where there are none (Tsandilas and Casiez 2025).
+The test is the ANOVA-type statistic of Brunner, Dette and Munk (1997, JASA 92, 1494-1502), for the
+hypotheses of Akritas, Arnold and Brunner (1997, JASA 92, 258-265): cells may scatter differently,
+have unequal sizes, ties and outliers. The better known aligned rank transform finds interactions
+where there are none (Tsandilas and Casiez 2025).
 
 Ranks are pseudo-ranks, and effects are relative effects with the intervals of Brunner,
-Konietschke, Pauly and Puri (2017, JRSS B 79, 1463-1485), so that neither depends on how
-large the cells are. A relative effect is how likely a value of one cell is greater than
-one of any cell, ties by half: 0.5 where a factor does nothing.
+Konietschke, Pauly and Puri (2017, JRSS B 79, 1463-1485), so that neither depends on the sizes of
+the cells. A relative effect is the probability that a value of one cell is greater than one of
+any cell, with ties counted half: 0.5 if a factor has no effect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +29,17 @@ TEST = "ANOVA-type statistic"
 RANGE = "range of relative effects"
 TIMES = " × "
 
-# Traces that are smaller are what rounding leaves of 0.
+# Smaller traces are rounding errors of 0.
 NOTHING = 1e-14
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorEffect(TestResult):
-    """One factor's effect, or an interaction's; without a statistic and a p, the note says why.
+    """The effect of one factor or interaction; without a statistic and a p, the note gives the
+    reason.
 
-    It is by how much the relative effects of the term's levels differ at most, the effects of its parts
-    taken away.
+    It is the largest difference between the relative effects of the term's levels, after
+    subtracting the effects of its parts.
     """
 
     test: str = TEST
@@ -49,7 +50,7 @@ class FactorEffect(TestResult):
 def factorial(
     values: ArrayLike, factors: Mapping[str, Sequence[str]], *, confidence: float = CONFIDENCE
 ) -> list[FactorEffect]:
-    """Each factor and each interaction of crossed factors.
+    """The effects of crossed factors and of their interactions.
 
     `factors` has each factor's level for every value. Factors with one level are left out.
     """
@@ -75,7 +76,8 @@ def factorial(
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """Factors of two or more levels, and the cell of each value: the last factor runs fastest."""
+    """Factors with two or more levels, and the cell of each value: the last factor varies
+    fastest."""
 
     names: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
@@ -83,7 +85,7 @@ class _Design:
 
     @classmethod
     def of(cls, factors: Mapping[str, Sequence[str]]) -> "_Design":
-        """The design, with levels in the order in which they come first."""
+        """The design, with levels in the order of their first occurrence."""
         levels = {name: tuple(dict.fromkeys(given)) for name, given in factors.items()}
         names = tuple(name for name, its in levels.items() if len(its) > 1)
         cell = np.zeros(len(next(iter(factors.values()))), dtype=np.int64)
@@ -94,16 +96,16 @@ class _Design:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many values each cell has."""
+        """The number of values in each cell."""
         return np.bincount(self.cell, minlength=prod(map(len, self.levels)))
 
     def terms(self) -> list[tuple[str, ...]]:
-        """Factors first, then what they do together."""
+        """The factors, then their interactions."""
         counts = range(1, len(self.names) + 1)
         return [term for count in counts for term in combinations(self.names, count)]
 
     def lacks(self) -> str:
-        """Which cells keep the design from being tested; empty if none does."""
+        """The cells that prevent a test of the design; empty if there are none."""
         labels = [TIMES.join(cell) for cell in product(*self.levels)]
         for size, what in enumerate(("no values", "a single value, which does not scatter,")):
             if found := [it for it, n in zip(labels, self.sizes, strict=True) if n == size]:
@@ -121,7 +123,7 @@ class _Design:
     def _kron(
         self, term: tuple[str, ...], own: Callable[[int], Values], other: Callable[[int], Values]
     ) -> Values:
-        """The product of what factors of the term and others are, by how many levels they have."""
+        """The Kronecker product of one matrix per factor, for those of the term and the others."""
         known = zip(self.names, self.levels, strict=True)
         parts = ((own if name in term else other)(len(levels)) for name, levels in known)
         found: Values = reduce(np.kron, parts)  # type: ignore[arg-type]
@@ -135,18 +137,19 @@ def _some(labels: Sequence[str], most: int = 3) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Relative effects of the cells, and how they scatter."""
+    """The relative effects of the cells, and their covariances."""
 
     sizes: NDArray[np.int64]
     relative: Values
-    # Of each cell's mean pseudo-rank, by n, if factors do nothing: the cells are independent.
+    # Of each cell's mean pseudo-rank, times n, if factors have no effect: the cells are
+    # independent.
     variance: Values
-    # Of the relative effects, whatever factors do: all depend on each other.
+    # Of the relative effects in general: all depend on each other.
     covariance: Values
 
     @classmethod
     def of(cls, values: Values, design: _Design) -> "_Cells":
-        """From the share of each cell's values that each value exceeds, ties by half."""
+        """From the share of each cell's values that each value exceeds, with ties counted half."""
         sizes = design.sizes
         count = sizes.size
         members = [np.flatnonzero(design.cell == cell) for cell in range(count)]
@@ -154,7 +157,7 @@ class _Cells:
         pseudo_ranks = exceeded.mean(axis=0)
         covariance = np.zeros((count, count))
         for cell, rows in enumerate(members):
-            # What a value of this cell moves: its own effect up, the others' down.
+            # A value of this cell raises its own effect and lowers the others'.
             moves = -exceeded[:, rows] / count
             moves[cell] = (exceeded[:, rows].sum(axis=0) - exceeded[cell, rows]) / count
             covariance += np.cov(moves) / rows.size

@@ -1,4 +1,4 @@
-"""Values as statistics see them, and how well quantiles and means are known."""
+"""Validated values, and confidence intervals of quantiles and means."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from eigentime_report.verdicts import SEED, percentile_share, times_drawn
 Values: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-# Values that are nearer to each other than this, relative to their size, differ by rounding only.
+# Values closer to each other than this, relative to their size, differ only by rounding.
 ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 def usable(values: ArrayLike) -> Values:
-    """The values as a row of floats; ValueError says why they cannot be used."""
+    """The values as an array of floats; ValueError says why they cannot be used."""
     row = np.asarray(values, dtype=np.float64)
     if row.ndim != 1:
         raise ValueError(f"values are a single row, not an array of shape {row.shape}")
@@ -32,7 +32,7 @@ def usable(values: ArrayLike) -> Values:
 
 
 def is_constant(values: Values, size: float = 0.0) -> bool:
-    """Whether all values are the same but for rounding of theirs, or of values of this size."""
+    """Whether all values are equal, except for rounding."""
     low, high = float(values.min()), float(values.max())
     return high - low <= ROUNDING * max(abs(low), abs(high), size)
 
@@ -47,7 +47,7 @@ class Summary:
 
     @classmethod
     def of(cls, values: Values) -> "Summary":
-        """Of usable values; what is left of a constant by rounding is no scatter."""
+        """From usable values; the rounding error of a constant is no scatter."""
         if is_constant(values):
             return cls(values.size, float(values[0]), 0.0)
         return cls(values.size, float(values.mean()), float(values.std(ddof=1)))
@@ -65,14 +65,14 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """Sorted values, and how many there are up to each one."""
+    """Sorted values, with cumulative counts."""
 
     values: Values
     through: Counts
 
     @classmethod
     def of(cls, values: ArrayLike, weights: ArrayLike | None = None) -> "Ordered":
-        """Sorts values; a weight of 0 leaves its value out."""
+        """Sorts values; a weight of 0 omits its value."""
         row = usable(values)
         if weights is None:
             return cls(np.sort(row), np.arange(1, row.size + 1))
@@ -85,36 +85,36 @@ class Ordered:
 
     @property
     def n(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return int(self.through[-1])
 
     @property
     def counts(self) -> Counts:
-        """How often each value is there."""
+        """The frequency of each value."""
         return np.diff(self.through, prepend=0)
 
     def at(self, ranks: ArrayLike) -> Values:
-        """The values of these ranks; the least has rank 0."""
+        """The values with these ranks; the lowest has rank 0."""
         if self.n == self.values.size:
             return np.asarray(self.values[np.asarray(ranks)])
         return self.values[np.searchsorted(self.through, ranks, side="right")]
 
     def up_to(self, limit: float) -> int:
-        """How many values do not exceed a limit."""
+        """The number of values that do not exceed a limit."""
         found = int(self.values.searchsorted(limit, side="right"))
         return int(self.through[found - 1]) if found else 0
 
     def below(self, limits: ArrayLike) -> Counts:
-        """How many values are less than each of the limits."""
+        """The number of values below each of the limits."""
         places = np.searchsorted(self.values, limits, side="left")
         return np.concatenate([[0], self.through])[places].astype(np.int64)
 
     def reached_by(self, share: float) -> float:
-        """The least value that at least this share of all does not exceed (type 1)."""
+        """The lowest value that at least this share of all does not exceed (type 1)."""
         return float(self.at(max(ceil(share * self.n) - 1, 0)))
 
     def quantile(self, q: float) -> float:
-        """Linear between the ranks, as numpy has it (Hyndman and Fan's type 7)."""
+        """Interpolated linearly between the ranks, like numpy's (Hyndman and Fan's type 7)."""
         position = (self.n - 1) * q
         below = int(position)
         low, high = self.at([below, min(below + 1, self.n - 1)])
@@ -123,13 +123,13 @@ class Ordered:
 
 DRAWS = 4000
 
-# With fewer blocks it cannot be told how much they differ.
+# Fewer blocks do not show how much they differ.
 FEWEST_BLOCKS = 5
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its confidence interval; an end that cannot be had is None."""
+    """An estimate and its confidence interval; an unknown end is None."""
 
     value: float
     low: float | None
@@ -142,25 +142,25 @@ class Interval:
         return replace(self, value=factor * self.value, low=low, high=high)
 
     def shifted(self, by: float) -> "Interval":
-        """The same from another zero."""
+        """The same with another origin."""
         low, high = (None if it is None else by + it for it in (self.low, self.high))
         return replace(self, value=by + self.value, low=low, high=high)
 
     def widened(self, by: float, least: float = -inf) -> "Interval":
-        """With so much that is not known, whatever the scatter; nothing is below the least."""
+        """The same plus this uncertainty, regardless of scatter; nothing is below the minimum."""
         low = None if self.low is None else max(self.low - by, least)
         high = None if self.high is None else self.high + by
         return replace(self, low=low, high=high)
 
     def is_within(self, limit: float) -> bool:
-        """Is it certain that this is no further from 0?"""
+        """Whether it is certainly no further from 0 than this."""
         if self.low is None or self.high is None:
             return False
         return -limit <= self.low and self.high <= limit
 
     @property
     def leaves_out_zero(self) -> bool:
-        """Is there no 0 in it?"""
+        """Whether it does not contain 0."""
         return (self.low or 0.0) > 0 or (self.high or 0.0) < 0
 
 
@@ -170,7 +170,7 @@ def t_beyond(alpha: float, df: float) -> float:
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.99) -> Interval:
-    """Student's interval of the mean, of values that do not depend on each other."""
+    """Student's interval of the mean of independent values."""
     row = usable(values)
     mean = float(row.mean())
     if row.size < 2:
@@ -222,13 +222,13 @@ def quantile_intervals(
 def _interval(
     ordered: Ordered, blocks: list[Ordered], q: float, confidence: float, note: str
 ) -> Interval:
-    """The percentile interval of the draws, an end being None that n cannot carry."""
+    """The percentile interval of the draws; an end for which n is too small is None."""
     alpha, n, value = (1 - confidence) / 2, ordered.n, ordered.quantile(q)
     if blocks:
         low, high = _block_ends(ordered, blocks, q, confidence)
     else:
         low, high = np.quantile(_rank_draws(ordered, q, SEED), (alpha, 1 - alpha))
-    # Some value must be below the quantile, and some above it, with that confidence.
+    # With that confidence, some value must be below the quantile, and some above it.
     has_low, has_high = (1 - q) ** n <= alpha, q**n <= alpha
     if not (has_low and has_high):
         few = f"{n} values are too few for both ends at {100 * confidence:.4g} %"
@@ -244,11 +244,12 @@ def _interval(
 def _block_ends(
     ordered: Ordered, blocks: list[Ordered], q: float, confidence: float
 ) -> tuple[float, float]:
-    """Between which values a draw's quantile is, but for a share of the draws at either end.
+    """The values between which a draw's quantile lies, except for a share of the draws at either
+    end.
 
-    Whole blocks are drawn, and nothing within them (Davison and Hinkley 1997, section 3.8).
-    A draw's quantile does not exceed a value where enough of what was drawn does not: so
-    draws are only counted, at the few values that a search comes to.
+    Whole blocks are drawn, and nothing within them (Davison and Hinkley 1997, section 3.8). A
+    draw's quantile does not exceed a value if enough of the drawn values do not: so draws are
+    only counted, at the few values that a search tries.
     """
     drawn = times_drawn(len(blocks), DRAWS, SEED)
     # Sums of whole numbers are exact, the product with q is not.
@@ -256,7 +257,7 @@ def _block_ends(
 
     @cache
     def reached(place: int) -> int:
-        """How many draws have reached their quantile there."""
+        """The number of draws that have reached their quantile there."""
         limit = float(ordered.values[place])
         below = drawn @ [float(block.up_to(limit)) for block in blocks]
         return int(np.count_nonzero(below >= wanted))
@@ -271,12 +272,12 @@ def _block_ends(
 
 
 def quantile_draws(values: ArrayLike, q: float, seed: int = SEED) -> Values:
-    """The quantile of bootstrap samples, for what is reckoned from several quantiles."""
+    """The quantile of bootstrap samples, for computations with several quantiles."""
     return _rank_draws(Ordered.of(values), q, seed)
 
 
 def _rank_draws(ordered: Ordered, q: float, seed: int) -> Values:
-    """The quantile in each bootstrap sample, linear between two ranks."""
+    """The quantile in each bootstrap sample, interpolated linearly between two ranks."""
     position = (ordered.n - 1) * q
     between = position - floor(position)
     ranks = _drawn_ranks(ordered.n, floor(position) + 1, between > 0, seed)
@@ -284,14 +285,14 @@ def _rank_draws(ordered: Ordered, q: float, seed: int) -> Values:
     return below + between * (above[0] - below) if above else below
 
 
-# Groups of one size, which are many, draw the same ranks.
+# Groups of the same size, which are common, draw the same ranks.
 @lru_cache(maxsize=64)
 def _drawn_ranks(n: int, k: int, with_next: bool, seed: int) -> tuple[Counts, ...]:
     """Which of n values, counted from 0, are the k-th of n drawn ones, and the next ones.
 
-    The k-th has the rank floor(n U), U from a beta distribution (k, n - k + 1), so nothing
-    needs to be resampled (Efron 1979, section 3); the next one's U is the least of those
-    that are left.
+    The k-th has the rank floor(n U), with U from a beta distribution (k, n - k + 1), so nothing
+    needs to be resampled (Efron 1979, section 3); the next one's U is the minimum of the
+    remaining ones.
     """
     lots = np.random.default_rng(seed)
     at = lots.beta(k, n - k + 1, DRAWS)

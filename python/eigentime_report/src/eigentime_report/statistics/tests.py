@@ -1,6 +1,6 @@
-"""Tests of groups: of all at once, and of all pairs with an error rate that holds for them together.
+"""Tests of groups: of all at once, and of all pairs with a common error rate.
 
-Whatever cannot be tested has no statistic and no p, and a note that says why.
+What cannot be tested has no statistic and no p, and a note with the reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,23 +24,25 @@ from eigentime_report.statistics.description import (
 )
 from eigentime_report.statistics.intervals import Summary, Values, is_constant, t_beyond, usable
 
-# The studentized range: scipy.stats has it, and takes 30 ms for a probability and 400 ms for a critical
-# value, of which a report takes thousands; so does its tukey_hsd, with which five groups that scatter
-# differently take 13 s, and 30 ms here. statsmodels interpolates a table, to three digits.
+# The studentized range. scipy.stats takes 30 ms for a probability and 400 ms for a critical value,
+# of which a report needs thousands; the same applies to its tukey_hsd, which takes 13 s for five
+# groups with different scatter, instead of 30 ms here. statsmodels interpolates a table, with three
+# digits.
 
-# Of a normal variable, as far as it is ever seen.
+# Of a normal variable, as far as values practically occur.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 Z = 8.5 * _NODES
 BELOW, DENSITY = special.ndtr(Z), 8.5 * _WEIGHTS * stats.norm.pdf(Z)
-# Of the estimated deviation, squared: near 0 its density goes like a power, which need not be whole.
+# Of the estimated deviation, squared: near 0, its density behaves like a power, which need not be
+# whole.
 _HALVES, _HALF_WEIGHTS = np.polynomial.legendre.leggauss(48)
 NODES, WEIGHTS = np.square((_HALVES + 1) / 2), _HALF_WEIGHTS * (_HALVES + 1) / 2
-# What is rarer cannot be seen in a probability.
+# Rarer events do not matter for a probability.
 RARE = 1e-18
 
 
 def exceeds(q: float, k: int, df: float) -> float:
-    """The probability of a larger studentized range; of two means it is Student's t."""
+    """The probability of a larger studentized range; for two means it is Student's t."""
     if k == 2:
         return float(2 * special.stdtr(df, -q / sqrt(2)))
     half = df / 2
@@ -52,7 +54,7 @@ def exceeds(q: float, k: int, df: float) -> float:
         + (df - 1) * np.log(s) - half * np.square(s)
     )  # fmt: skip
     share = np.clip(special.ndtr(Z - q * s[:, np.newaxis]) / BELOW, 0.0, 1 - 1e-16)
-    # One of k is the greatest, and not all others are nearer to it than q s.
+    # One of k is the greatest, and not all others are within q s of it.
     lost = -np.power(BELOW, k - 1) * np.expm1((k - 1) * np.log1p(-share))
     tail = k * lost @ DENSITY
     found = float((high - low) * np.dot(WEIGHTS * np.exp(log_density), tail))
@@ -63,7 +65,7 @@ def exceeds(q: float, k: int, df: float) -> float:
 @lru_cache(maxsize=64)
 def critical(alpha: float, k: int, df: float) -> float:
     """The studentized range that is exceeded with probability alpha."""
-    # Bonferroni's is a little larger.
+    # Bonferroni's is slightly larger.
     bound = t_beyond(alpha / (k * (k - 1)), df) * sqrt(2)
     if k == 2:
         return bound
@@ -76,7 +78,7 @@ def critical(alpha: float, k: int, df: float) -> float:
 
 
 SHAPIRO = "Shapiro-Wilk"
-# Royston (1995, AS R94) gives p for so many values.
+# The number of values for which Royston (1995, AS R94) gives p.
 SHAPIRO_LEAST, SHAPIRO_MOST = 3, 5000
 LEVENE = "Brown-Forsythe (Levene's test around medians)"
 ANOVA, WELCH, KRUSKAL = "one-way ANOVA", "Welch's ANOVA", "Kruskal-Wallis"
@@ -89,9 +91,10 @@ Groups: TypeAlias = Sequence[ArrayLike]
 
 @dataclass(frozen=True)
 class TestResult:
-    """A test of several groups at once, or of what such a test assumes, which has no effect."""
+    """A test of several groups at once, or of such a test's assumptions, which has no effect
+    size."""
 
-    # Not a test of pytest's.
+    # Not a pytest test.
     __test__ = False
 
     test: str
@@ -106,7 +109,7 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Pair:
-    """Group i minus group j; the interval holds for all pairs together."""
+    """Group i minus group j; the intervals of all pairs hold simultaneously."""
 
     i: int
     j: int
@@ -120,14 +123,14 @@ class Pair:
 
 
 def shapiro(values: ArrayLike) -> TestResult:
-    """Whether values could come from a normal distribution, by Shapiro and Wilk."""
+    """Whether values could come from a normal distribution, according to Shapiro and Wilk."""
     row = usable(values)
     if not SHAPIRO_LEAST <= row.size <= SHAPIRO_MOST:
         note = f"it takes {SHAPIRO_LEAST} to {SHAPIRO_MOST} values, and there are {row.size}"
         return TestResult(SHAPIRO, row.size, note=note)
     if is_constant(row):
         return TestResult(SHAPIRO, row.size, note="all values are the same")
-    # Neither place nor scale matter to it, and digits are lost to both.
+    # It does not depend on location and scale, which would cost digits.
     centred = row - np.median(row)
     found = stats.shapiro(centred / np.max(np.abs(centred)))
     return _found(SHAPIRO, row.size, found)
@@ -141,7 +144,7 @@ def levene(groups: Groups) -> TestResult:
     note = ""
     if len(rows) < 2:
         note = "there are fewer than two groups"
-    # Of two values, say, whose distances then differ by rounding.
+    # For example two values, whose distances then differ only by rounding.
     elif all(is_constant(it, np.abs(row).max()) for it, row in zip(distances, rows)):
         note = "within each group all values are equally far from the centre"
     if note:
@@ -160,23 +163,23 @@ Summaries: TypeAlias = Sequence[Summary]
 
 
 def summarize(groups: Groups) -> list[Summary]:
-    """What tests of pairs of means take of groups."""
+    """The data of groups that tests of pairs of means need."""
     return [Summary.of(usable(group)) for group in groups]
 
 
 def untested(test: str, n: int, why: str) -> TestResult:
-    """A test that could not be made, and why."""
+    """A test that was not possible, with the reason."""
     return TestResult(test, n, Effect(OMEGA_SQUARED, note=why), note=why)
 
 
 def _within(groups: Summaries) -> tuple[float, int]:
-    """The variance around the groups' own means, and its degrees of freedom."""
+    """The variance within groups, and its degrees of freedom."""
     df = sum(group.n - 1 for group in groups)
     return sum((it.n - 1) * it.variance for it in groups) / max(df, 1), df
 
 
 def anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
-    """Fisher's analysis of variance: of groups that scatter alike."""
+    """Fisher's analysis of variance, for groups that scatter alike."""
     n = sum(row.size for row in rows)
     if len(rows) < 2 or _within(summarize(rows))[0] == 0:
         return untested(ANOVA, n, NO_SCATTER)
@@ -188,7 +191,7 @@ def welch_anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
     groups, k = summarize(rows), len(rows)
     if k < 2 or min(group.variance for group in groups) == 0:
         return untested(WELCH, sum(group.n for group in groups), NO_SCATTER)
-    # Degrees of freedom, which the effect needs and scipy does not return.
+    # The degrees of freedom, which the effect needs and scipy does not return.
     weights = [1 / group.error for group in groups]
     unevenness = sum(
         (1 - weight / sum(weights)) ** 2 / (group.n - 1)
@@ -219,7 +222,7 @@ def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> TestResult:
     left = n - 1 - h
     size = Effect(RANK_ETA_SQUARED, 1.0, note="no ranks are mixed in a group")
     if left > 1e-9 * n:
-        # The analysis of variance of ranks has an F that H tells (Conover and Iman 1981).
+        # The analysis of variance of ranks has an F that follows from H (Conover and Iman 1981).
         f = max(h, 0.0) / (k - 1) * (n - k) / left
         ends = explained(f, k - 1, n - k, n, confidence)
         size = Effect(RANK_ETA_SQUARED, h / (n - 1), *ends)
@@ -232,7 +235,8 @@ def pairs_of(count: int) -> list[tuple[int, int]]:
 
 
 def tukey_hsd(groups: Summaries, confidence: float = CONFIDENCE) -> list[Pair]:
-    """Tukey's test of all pairs, Kramer's for unequal sizes: of groups that scatter alike."""
+    """Tukey's test of all pairs, with Kramer's correction for unequal sizes; groups scatter
+    alike."""
     within, df = _within(groups)
 
     def error(a: Summary, b: Summary) -> tuple[float, float]:
@@ -276,9 +280,10 @@ def _by_range(
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted so that chance makes an error in alpha of all of them together (Holm 1979).
+    """Adjusted so that all of them together have an error rate of alpha (Holm 1979).
 
-    statsmodels has it, but with pandas it takes more than a second to import; scipy does not.
+    statsmodels has this, but takes more than a second to import because of pandas; scipy does
+    not have it.
     """
     order = np.argsort(p)
     steps = np.asarray(p)[order] * np.arange(len(p), 0, -1)
@@ -290,9 +295,8 @@ def holm(p: Sequence[float]) -> list[float]:
 def dunn(groups: Groups) -> list[Pair]:
     """Dunn's test of all pairs by their mean ranks (1964), corrected for ties and adjusted by Holm.
 
-    Neither scipy nor statsmodels have it.
-    The differences are of mean ranks. They have no interval: the error that they are
-    measured by is that of groups which do not differ.
+    Neither scipy nor statsmodels has it. The differences are of mean ranks. They have no
+    interval: their error is that of groups which do not differ.
     """
     rows: list[Values] = [usable(group) for group in groups]
     pairs = pairs_of(len(rows))
@@ -300,7 +304,7 @@ def dunn(groups: Groups) -> list[Pair]:
         return [Pair(i, j, DUNN, 0.0, note="all values are the same") for i, j in pairs]
     ranks = stats.rankdata(np.concatenate(rows))
     parts = np.split(ranks, np.cumsum([row.size for row in rows])[:-1])
-    # The variance of the ranks themselves, in which ties are reckoned with.
+    # The variance of the ranks, including ties.
     variance = float(np.var(ranks, ddof=1))
     apart = [float(parts[i].mean() - parts[j].mean()) for i, j in pairs]
     z = [

@@ -1,4 +1,4 @@
-"""Tables: what was measured and what follows from it, as data and in four forms."""
+"""Tables: measurements and results, as data and in four formats."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ FACTORS: tuple[Factor, ...] = ("level", "load")
 
 
 def measured_tables(analysis: Analysis) -> Iterator[Table]:
-    """Kind by kind, then what was measured where; whether they have rows or not."""
+    """By kind, then the conditions of measurement; with or without rows."""
     results = analysis.results
     for kind in analysis.kinds:
         yield descriptives_table(results, kind, analysis=analysis)

@@ -1,4 +1,4 @@
-"""What was measured: values, places, and which of function, level and load matter."""
+"""The measurements: values, places, and the effects of function, level and load."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def descriptives_table(results: Results, kind: str, *, analysis: Analysis | None
 
 
 def _percentiles(description: Description) -> dict[str, Interval | None]:
-    """Those of the tail by the names of their columns, without the point."""
+    """Those of the tail, by the names of their columns, without the decimal point."""
     return {percentile(it).replace(".", ""): description.tails.get(it) for it in TAIL}
 
 
@@ -49,7 +49,7 @@ SERVERS = {"vdso": "the vDSO", "system_call": "the kernel"}
 
 
 def served_table(results: Results) -> Table:
-    """Who serves what asks the vDSO: it, or the kernel behind it."""
+    """What serves vDSO calls: the vDSO itself, or the kernel behind it."""
     rows = []
     for quantity in results.quantities:
         for level in results.levels:
@@ -63,7 +63,7 @@ def served_table(results: Results) -> Table:
 
 
 def levels_table(results: Results) -> Table:
-    """Each level of each run: on which machine, how it was made."""
+    """Each level of each run: the machine, and how it was set up."""
     levels = (
         (SimpleNamespace(run=run, level=run.name_of(it.name), made=_made(it)), None)
         for run in results.runs
@@ -73,7 +73,7 @@ def levels_table(results: Results) -> Table:
 
 
 def loads_table(results: Results) -> Table:
-    """What each load did at each level, looked at once a second."""
+    """The effect of each load at each level, observed once per second."""
     numbers = {
         "looks": pl.len(),
         "loading": 100 * pl.col("is_loading").mean(),
@@ -87,7 +87,7 @@ def loads_table(results: Results) -> Table:
 
 
 def warps_table(results: Results) -> Table:
-    """Clocks compared with themselves, within threads and between processors."""
+    """Comparisons of clocks, within threads and between processors."""
     numbers = {
         "pairs": pl.struct("cpu", "other_cpu").n_unique(),
         "looked": pl.sum("looked_ns"),
@@ -115,7 +115,7 @@ def _grouped(
 
 
 def _most(ways: list[str]) -> str:
-    """What a load did, the most frequent first."""
+    """The effects of a load, the most frequent first."""
     (first, _), *others = Counter(ways).most_common()
     return f"{first}; and {len(others)} more" if others else first
 

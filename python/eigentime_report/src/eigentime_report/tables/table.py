@@ -17,7 +17,7 @@ Unit: TypeAlias = Literal["", "ns", "%", "+%", "p", "df", "count", "number"]
 
 @dataclass(frozen=True)
 class Marked:
-    """A value with the letter of a note."""
+    """A value with a reference to a note."""
 
     value: float | int | str
     mark: str
@@ -25,9 +25,9 @@ class Marked:
 
 @dataclass(frozen=True)
 class Between:
-    """An interval; it is one cell to read, and two columns of a CSV file.
+    """An interval: one cell for readers, two columns of a CSV file.
 
-    An end that too few values could tell is None.
+    An end is None if there are too few values for it.
     """
 
     low: float | None
@@ -35,32 +35,32 @@ class Between:
 
     @classmethod
     def of(cls, estimate: Any) -> "Between | None":
-        """The interval of an estimate, if there is one; None where neither end is known."""
+        """The interval of an estimate, if there is one; None if neither end is known."""
         low, high = (getattr(estimate, name, None) for name in ("low", "high"))
         return None if low is None and high is None else cls(low, high)
 
 
-# None is a cell in which nothing stands: it was not measured, or does not apply.
+# None is an empty cell: it was not measured, or does not apply.
 Cell: TypeAlias = float | int | str | Marked | Between | None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column; its unit says how its numbers are written."""
+    """A column; its unit determines the format of its numbers."""
 
     key: str
     title: str
     unit: Unit = ""
-    # Columns next to each other with the same words here have them above all of them.
+    # Adjacent columns with the same text here have it as a common heading.
     band: str = ""
-    # How many figures of its numbers count, to a reader.
+    # The significant digits of its numbers, for readers.
     figures: int = units.FIGURES
     is_interval: bool = False
-    # Where its cells come from: a path of attributes; else what it is called.
+    # Where its cells come from: a path of attributes; by default its name.
     of: str = ""
 
     def cell(self, thing: Any) -> Cell:
-        """The cell of this column in the row of a thing; nothing if there is nothing on the way."""
+        """The cell of this column in an item's row; nothing if an attribute on the path is None."""
         for name in (self.of or self.key).split("."):
             thing = None if thing is None else getattr(thing, name)
         found: Cell = Between.of(thing) if self.is_interval else thing
@@ -68,26 +68,26 @@ class Column:
 
     @property
     def align(self) -> Align:
-        """Text to the left, numbers to the right."""
+        """Text is aligned left, numbers right."""
         return "right" if self.unit or self.is_interval else "left"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row; those of one group stand together, and the group's name is their first cell."""
+    """A row; those of one group are together, with the group's name as their first cell."""
 
     cells: tuple[Cell, ...]
     group: str | None = None
 
     @classmethod
     def of(cls, columns: Iterable[Column], thing: Any, group: str | None = None) -> "Row":
-        """The row of a thing, whose cells the columns know."""
+        """The row of an item."""
         return cls(tuple(column.cell(thing) for column in columns), group)
 
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows and columns with their title; the notes stand below."""
+    """Rows and columns with a title, and notes below."""
 
     key: str
     title: str
@@ -110,7 +110,7 @@ class Table:
         return f"<Table {self.key}: {self.title}; {rows} of {columns}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The display in a notebook."""
         from eigentime_report.tables.writers import write
 
         return write(self, "html")
@@ -129,7 +129,7 @@ class Table:
         return tuple(row.cells[place] for row in self.rows)
 
     def groups(self) -> Iterator[tuple[str | None, tuple[Row, ...]]]:
-        """Rows that stand together; a row without a group stands alone."""
+        """Rows of the same group; a row without a group is alone."""
         numbered = enumerate(self.rows)
         for (group, _), rows in groupby(
             numbered, key=lambda item: (item[1].group, item[0] if item[1].group is None else -1)
@@ -137,13 +137,13 @@ class Table:
             yield group, tuple(row for _, row in rows)
 
     def bands(self) -> Iterator[tuple[str, tuple[Column, ...]]]:
-        """Columns under the same words."""
+        """Columns with a common heading."""
         for band, columns in groupby(self.columns, key=lambda column: column.band):
             yield band, tuple(columns)
 
     @property
     def is_banded(self) -> bool:
-        """Whether any columns have words above them."""
+        """Whether any columns have a common heading."""
         return any(column.band for column in self.columns)
 
 
@@ -160,9 +160,10 @@ def tabled(
     package: str = "eigentime_report.tables",
     **told: Any,
 ) -> Table:
-    """A table of a package's `tables.toml`, filled in with what is told, of rows or of things and their groups.
+    """A table defined in a package's `tables.toml`, filled with rows, or with items and their
+    groups.
 
-    More notes stand before and after its own.
+    Additional notes come before and after its own.
     """
     its, columns = text_data(package, "tables")[name], _columns(package, name)
     if "kind" in told:
@@ -174,7 +175,7 @@ def tabled(
 
 
 def topic(kind: str) -> str:
-    """What a table of this kind is about: `Overhead of calls`."""
+    """The subject of a table of this kind: `Overhead of calls`."""
     return str(text_data("eigentime_report.tables", "tables")["topics"][kind])
 
 
@@ -194,7 +195,7 @@ def _columns(package: str, name: str) -> tuple[Column, ...]:
 
 @cache
 def text_data(package: str, name: str) -> Mapping[str, Any]:
-    """What a file of TOML in a package has."""
+    """The contents of a TOML file in a package."""
     return tomllib.loads((files(package) / f"{name}.toml").read_text("utf-8"))
 
 
@@ -209,12 +210,12 @@ WRITTEN: Mapping[str, Callable[[float, int], str]] = {
     "count": lambda things, figures: units.count(int(things)),
 }
 
-# What is added to the name of a column in a file of bare numbers.
+# The suffix of a column's name in a file of raw numbers.
 SUFFIXES: Mapping[str, str] = {"ns": "_ns", "%": "_percent", "+%": "_percent"}
 
 
 def text(cell: Cell, column: Column) -> str:
-    """The cell as a reader sees it, without its mark; nothing where nothing is."""
+    """The cell as a reader sees it, without its mark; empty for None."""
     value = plain(cell)
     if value is None:
         return ""
@@ -232,5 +233,5 @@ def text(cell: Cell, column: Column) -> str:
 
 
 def mark(cell: Cell) -> str:
-    """The letter of the note, if there is one."""
+    """The reference to the note, if there is one."""
     return cell.mark if isinstance(cell, Marked) else ""

@@ -10,7 +10,7 @@ from eigentime_report.basics import grouped, listed, once
 from eigentime_report.results import Results
 from eigentime_report.tables.table import Table, tabled
 
-# By the names of columns, what tells how large a difference is.
+# The effect sizes, by the names of columns.
 EFFECTS = {
     "g": statistics.HEDGES_G,
     "delta": statistics.CLIFFS_DELTA,
@@ -23,14 +23,14 @@ STATISTICS = {"mean": "mean", "median": "median", "sd": "SD"}
 def tests_table(
     results: Results, kind: str, factor: Factor = "level", *, analysis: Analysis | None = None
 ) -> Table:
-    """Of each quantity: normality, equal scatter, the test that suits, and the one of ranks."""
+    """For each quantity: normality, equal scatter, the suitable test, and the test of ranks."""
     return _table("tests", _tests, analysis or analyse(results), kind, factor)
 
 
 def pairs_table(
     results: Results, kind: str, factor: Factor = "level", *, analysis: Analysis | None = None
 ) -> Table:
-    """Of each two levels, or loads: difference, interval, test, effect sizes and verdict."""
+    """For each pair of levels or loads: difference, interval, test, effect sizes and verdict."""
     return _table("pairs", _pairs, analysis or analyse(results), kind, factor)
 
 
@@ -40,7 +40,7 @@ Things: TypeAlias = Iterator[SimpleNamespace]
 def _table(
     name: str, of: Callable[[Compared], Things], found: Analysis, kind: str, factor: Factor
 ) -> Table:
-    """The table of the things of each comparison."""
+    """The table of the items of each comparison."""
     compared = list(found.comparisons(kind, factor))
     return tabled(
         name,
@@ -66,7 +66,7 @@ def _notes(compared: list[Compared]) -> Iterator[str]:
 
 
 def _which(its: list[Compared], among: list[Compared]) -> str:
-    """Of which quantities a note is, and at or under what: `nanosleep (baseline and vm)`."""
+    """The quantities that a note applies to, and where: `nanosleep (baseline and vm)`."""
     titles = once(each.quantity.title for each in its)
     is_all = len(titles) == len({each.quantity for each in among})
     held = listed(once(each.held for each in its))
@@ -96,6 +96,6 @@ def _pairs(compared: Compared) -> Things:
 
 
 def verdict(pair: statistics.Contrast) -> str:
-    """The verdict; where pairs differ by less than what counts as the same, that too."""
+    """The verdict; for pairs that differ by less than what counts as the same, that too."""
     is_little = pair.verdict == statistics.DIFFERS and pair.is_within
     return f"{pair.verdict}, and little" if is_little else pair.verdict

@@ -1,4 +1,4 @@
-"""A table as HTML, CSV, Markdown or LaTeX: one function for each form."""
+"""A table as HTML, CSV, Markdown or LaTeX: one function for each format."""
 
 import csv
 import io
@@ -23,16 +23,16 @@ from eigentime_report.tables.table import (
 )
 
 Form: TypeAlias = Literal["html", "csv", "latex", "markdown"]
-# Some columns of a table, by their places.
+# Some columns of a table, by index.
 Places: TypeAlias = tuple[int, ...]
 
 NOTHING = "Nothing was measured."
 
-# What a spreadsheet takes for the beginning of a formula (OWASP, "CSV Injection"); behind an
-# apostrophe it is text.
+# Characters that begin a formula in a spreadsheet (OWASP, "CSV Injection"); after an apostrophe,
+# they are text.
 FORMULA = tuple("=+-@＝＋－＠")
 
-# What Markdown or the HTML in it would take for its own.
+# The special characters of Markdown, and of HTML in it.
 MARKDOWN = str.maketrans(
     {character: f"\\{character}" for character in "\\`*_[]<>|#~$"} | {"\n": " "}
 )
@@ -42,38 +42,39 @@ LATEX = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
     | text_data("eigentime_report.tables", "tables")["latex"]
 )
-# Where a long name may go on in the next line.
+# Where a long name may be broken.
 BREAKS = re.compile(r"(/|\\_|=)(?=.)")
-# Of LaTeX: size of the letters, an em of it and a line of the narrower of A4 and letter as the class
-# `article` sets it, in points, and whether it is across the paper. The first in which all columns
-# have room is taken; what fits in none is set in parts in the last one.
+# For LaTeX: font size, its em and the line width in points (of the narrower of A4 and letter in the
+# class `article`), and whether the page is in landscape format. The first one that has room for all
+# columns is used; a table that fits in none is split, in the last one.
 SIZES = (
     ("small", 9.25, 345, False),
     ("footnotesize", 8.5, 345, False),
     ("footnotesize", 8.5, 548, True),
     ("scriptsize", 7.97, 548, True),
 )
-# Of a character on average, in ems; what stands between two columns, in points; and the most
-# characters of a line of a cell: of names in front, and of words behind.
+# The average width of a character, in ems; the space between two columns, in points; and the
+# maximum number of characters per line of a cell: of names in front, and of text after numbers.
 CHARACTER_EM, GAP_PT, NAME, PROSE = 0.56, 6.0, 18, 44
 
 
 def write(table: Table, form: Form) -> str:
-    """The table in one of the forms, with its title, caption and notes; CSV has the bare numbers."""
+    """The table in one of the formats, with its title, caption and notes; CSV has the raw
+    numbers."""
     if form not in WRITERS:
         raise ValueError(f"tables are written as {', '.join(WRITERS)}, not as {form}")
     return WRITERS[form](table)
 
 
 def write_html(table: Table) -> str:
-    """A `figure` with the table and its notes; its id is the table's key."""
+    """A `figure` with the table and its notes; its ID is the table's key."""
     template = templates("eigentime_report.tables").get_template("table.html")
     return template.render(table=table, text=text, mark=mark, nothing=NOTHING)
 
 
 @cache
 def templates(package: str) -> Environment:
-    """The templates of a package, of HTML."""
+    """The HTML templates of a package."""
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
@@ -84,7 +85,7 @@ def templates(package: str) -> Environment:
 
 
 def write_csv(table: Table) -> str:
-    """One line of names, and one for each row: no title, no notes, nothing rounded."""
+    """A line of names, and one for each row: no title, no notes, no rounding."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(name for column in table.columns for name in _names(column))
@@ -111,15 +112,15 @@ def _value(value: float | str | None) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        # A row is a line, whatever its words are.
+        # A row must be one line, whatever its text.
         words = re.sub(r"[\t\r\n]", " ", value)
         return f"'{words}" if words.lstrip().startswith(FORMULA) else words
-    # The shortest text that is read back as the same number.
+    # The shortest text that is parsed as the same number.
     return repr(value)
 
 
 def write_markdown(table: Table) -> str:
-    """The title in bold, the table of GitHub's Markdown, and the notes as a list."""
+    """The title in bold, a table in GitHub's Markdown, and the notes as a list."""
     lines = [f"**{escape(table.title)}**", ""]
     if table.caption:
         lines += [escape(table.caption), ""]
@@ -144,15 +145,15 @@ def _bars(cells: Iterable[str]) -> str:
 
 
 def escape(words: str) -> str:
-    """Words as they are to be read, whatever Markdown would make of them."""
+    """Text as it should be read, with Markdown's special characters escaped."""
     return words.translate(MARKDOWN)
 
 
 def write_latex(table: Table) -> str:
-    r"""A `longtable` with the rules of `booktabs`, which goes over as many pages as it must.
+    """A `longtable` with the rules of `booktabs`, which spans as many pages as necessary.
 
     It needs the packages of `PACKAGES` and an engine that reads UTF-8, as all do since 2018. A
-    table that is too wide is set across the paper, and in several parts if that does not do.
+    table that is too wide is set in landscape format, and in several parts if necessary.
     """
     widths = _widths(table)
     parts, (size, _, _, is_landscape) = _fitted(table, widths)
@@ -197,7 +198,7 @@ def _part(table: Table, places: Places, widths: list[float], number: int, of: in
             cells = [_latex(row.cells[it], table.columns[it]) for it in places]
             if group and place and 0 in places:
                 cells[places.index(0)] = ""
-            # Of some rows all that there is stands in another part.
+            # Some rows have all their contents in another part.
             if any(cells):
                 yield _ampersands(cells)
     yield r"\end{longtable}"
@@ -220,13 +221,13 @@ def _head(columns: list[Column]) -> Iterator[str]:
 
 
 def _names_in_front(table: Table) -> Places:
-    """The columns of words before the first one of numbers."""
+    """The columns of text before the first one of numbers."""
     first = next((at for at, it in enumerate(table.columns) if it.align == "right"), None)
     return tuple(range(len(table.columns) - 1 if first is None else first))
 
 
 def _widths(table: Table) -> list[float]:
-    """How wide each column is, in ems; long words go over several lines."""
+    """The width of each column, in ems; long text is wrapped."""
     names = len(_names_in_front(table))
     widths = []
     for place, column in enumerate(table.columns):
@@ -253,7 +254,8 @@ def _fitted(table: Table, widths: list[float]) -> tuple[list[Places], tuple[str,
 
         if fits(everything):
             return [everything], size
-    # Each part begins with the names of the rows, and has columns of a band together if it can.
+    # Each part begins with the names of the rows, and keeps columns with a common heading together
+    # if possible.
     names = _names_in_front(table)
     parts = [names]
     rest = everything[len(names) :]
@@ -290,5 +292,5 @@ WRITERS: Mapping[Form, Callable[[Table], str]] = {
     "latex": write_latex,
     "markdown": write_markdown,
 }
-# By the suffixes of files.
+# By file suffix.
 FORMS: Mapping[str, Form] = dict(zip((".html", ".csv", ".tex", ".md"), WRITERS, strict=True))
