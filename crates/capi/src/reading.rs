@@ -9,9 +9,6 @@ use crate::growing::{Growing, give};
 use crate::nanos;
 use crate::status::{eigentime_status, status};
 
-/// The error of which nothing is known: the kernel says that its clock is not synchronized.
-pub const EIGENTIME_UNBOUNDED: u64 = u64::MAX;
-
 /// An instant, what the kernel's clocks show at it, and how well that is known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
