@@ -7,10 +7,8 @@
 #[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
 mod arch;
-mod rate;
 
 pub use arch::{CLOCKSOURCE, is_invariant, read, read_ordered};
-pub use rate::{Parted, Rate};
 
 #[cfg(test)]
 mod tests {
