@@ -14,7 +14,6 @@
 //!
 //! A failed test is repeated, alone, before it counts. No probe can set the host's clock: see
 //! `probes::sets`.
-//! clock: see `probes::sets`.
 
 mod bench;
 mod harness;
@@ -23,6 +22,7 @@ mod judge;
 mod message;
 mod probes;
 mod report;
+mod seen;
 mod serve;
 mod sys;
 mod timelines;

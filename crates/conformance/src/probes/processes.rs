@@ -5,8 +5,8 @@ use std::io;
 
 use crate::bench::{Answer, Bench, Failure, Needed, wrong};
 use crate::interface::{Epoch, Grain, Interface, Reading};
-use crate::judge::Seen;
 use crate::message::Outcome;
+use crate::seen::Seen;
 use crate::sys::{self, call, timespec};
 use crate::timelines::Under;
 
