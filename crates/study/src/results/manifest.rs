@@ -5,11 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use eigentime_doctor::Report;
 use eigentime_probe::metrics::{Metric, of_a_study};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
+use crate::levels::LevelFacts;
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::summary::Summary;
@@ -98,18 +98,6 @@ pub struct Session {
     pub begin: String,
     /// Until when; null if it has not ended in order.
     pub end: Option<String>,
-}
-
-/// What is known of a level.
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LevelFacts {
-    /// How it was made: `accelerator`, `namespaces`, …
-    pub notes: BTreeMap<String, String>,
-    /// What the doctor said there, before the first measurement.
-    pub facts: Option<Report>,
-    /// Why it could not be had, if it could not.
-    pub unavailable: Option<String>,
 }
 
 /// What was not measured.
