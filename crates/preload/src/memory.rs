@@ -6,7 +6,7 @@ use std::ptr;
 
 use libc::timespec;
 
-use crate::functions::{errno, set_errno};
+use crate::real::{errno, set_errno};
 use crate::sandbox;
 
 /// The smallest page size of any supported system.

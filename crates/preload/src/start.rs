@@ -3,7 +3,7 @@
 use eigentime_clock::cancellation;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{functions, places, report, sandbox, settings};
+use crate::{places, real, report, sandbox, settings};
 
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 #[used]
@@ -21,7 +21,7 @@ extern "C" fn begin() {
 }
 
 fn prepare() {
-    functions::look_up_all();
+    real::look_up_all();
     #[cfg(target_arch = "x86_64")]
     crate::hook::find();
     // The first call looks up the vDSO.
