@@ -32,11 +32,10 @@ compile_error!(
      `cargo build --profile unwinding`, as `make build` does"
 );
 
+mod arch;
 mod clocks;
 mod counter;
 mod functions;
-#[cfg(target_arch = "x86_64")]
-mod hook;
 mod memory;
 mod places;
 mod real;

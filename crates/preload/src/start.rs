@@ -3,7 +3,7 @@
 use eigentime_clock::cancellation;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{places, real, report, sandbox, settings};
+use crate::{arch, places, real, report, sandbox, settings};
 
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 #[used]
@@ -22,8 +22,7 @@ extern "C" fn begin() {
 
 fn prepare() {
     real::look_up_all();
-    #[cfg(target_arch = "x86_64")]
-    crate::hook::find();
+    arch::find_syscall();
     // The first call looks up the vDSO.
     let _ = clock_gettime(ClockId::Monotonic);
     settings::read();
