@@ -103,6 +103,7 @@
 #[macro_use]
 extern crate eigentime_harness;
 
+mod arch;
 mod bound;
 pub mod cancellation;
 mod clock;
