@@ -15,6 +15,7 @@
 //! A failed test is repeated, alone, before it counts. No probe can set the host's clock: see
 //! `probes::sets`.
 
+mod arch;
 mod bench;
 mod harness;
 mod interface;
