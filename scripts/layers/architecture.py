@@ -15,6 +15,10 @@ ROOTS = (
     "crates/vdso/src/lib.rs",
     IMAGE,
     "crates/supervisor/src/lib.rs",
+    "crates/container/src/lib.rs",
+    "crates/preload/src/lib.rs",
+    "crates/conformance/src/lib.rs",
+    "crates/measure/src/lib.rs",
 )
 
 # Patterns for the text of a file whose tokens are separated by single spaces.
