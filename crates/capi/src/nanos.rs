@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use eigentime_clock::ErrorBound;
 
-use crate::reading::EIGENTIME_UNBOUNDED;
+/// An error without a bound: the kernel reports that its clock is not synchronized.
+pub const EIGENTIME_UNBOUNDED: u64 = u64::MAX;
 
 /// Saturates at what fits, 292 years.
 pub fn signed(duration: Duration) -> i64 {

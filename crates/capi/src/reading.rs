@@ -9,9 +9,6 @@ use crate::growing::{Growing, give};
 use crate::nanos;
 use crate::status::{eigentime_status, status};
 
-/// An error without a bound: the kernel reports that its clock is not synchronized.
-pub const EIGENTIME_UNBOUNDED: u64 = u64::MAX;
-
 /// An instant, the kernel's clocks at that instant, and their error bounds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

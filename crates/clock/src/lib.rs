@@ -19,7 +19,8 @@
 //!   or counters.
 //! - [`warp`]: whether clocks go backwards, within a thread or between processors.
 //! - [`Clock::mock`]: a clock for tests.
-//! - [`counter`]: the raw processor counter, for measuring the measurement itself.
+//! - [`counter`], [`rate`]: the raw processor counter and its rate, for measuring the measurement
+//!   itself.
 //!
 //! # Design
 //! The kernel keeps time with a counter of the processor and exports it to programs through the
@@ -102,6 +103,7 @@
 #[macro_use]
 extern crate eigentime_harness;
 
+mod arch;
 mod bound;
 pub mod cancellation;
 mod clock;
@@ -115,6 +117,7 @@ mod latch;
 mod line;
 mod mock;
 mod privilege;
+pub mod rate;
 pub mod sleeper;
 mod system;
 pub mod ticker;

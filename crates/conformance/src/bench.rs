@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
 
-use crate::judge::Seen;
 use crate::message::{Message, Outcome, What};
+use crate::seen::Seen;
 use crate::sys::{self, timespec};
 use crate::timelines::Timeline;
 

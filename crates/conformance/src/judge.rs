@@ -1,46 +1,9 @@
 //! Derives verdicts from measurements: arithmetic only, so that it can be tested.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::interface::Claim;
-
-/// The clock that a measurement agrees with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Seen {
-    /// The timeline's, and not the untranslated one.
-    Virtual,
-    /// The untranslated one, and not the timeline's.
-    Host,
-    /// Both: they do not differ here.
-    Both,
-    /// Neither.
-    Neither,
-}
-
-impl Seen {
-    /// Combines the two comparisons.
-    #[must_use]
-    pub fn of(is_virtual: bool, is_host: bool) -> Self {
-        match (is_virtual, is_host) {
-            (true, true) => Self::Both,
-            (true, false) => Self::Virtual,
-            (false, true) => Self::Host,
-            (false, false) => Self::Neither,
-        }
-    }
-}
-
-impl Seen {
-    /// Combines two measurements of the same thing.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Both, one) | (one, Self::Both) => one,
-            (one, same) if one == same => one,
-            _ => Self::Neither,
-        }
-    }
-}
+use crate::seen::Seen;
 
 /// The verdict on an interface in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -264,14 +227,6 @@ mod tests {
         assert_eq!(wait(0.08 * S, 5.0 * S, 5.0 * S, 1.0, true), Seen::Neither);
         // A timeline in name only.
         assert_eq!(wait(0.02 * S, 0.02 * S, 0.02 * S, 0.1, true), Seen::Host);
-    }
-
-    #[test]
-    fn two_measurements_must_agree() {
-        assert_eq!(Seen::Both.and(Seen::Virtual), Seen::Virtual);
-        assert_eq!(Seen::Host.and(Seen::Both), Seen::Host);
-        assert_eq!(Seen::Virtual.and(Seen::Virtual), Seen::Virtual);
-        assert_eq!(Seen::Virtual.and(Seen::Host), Seen::Neither);
     }
 
     #[test]

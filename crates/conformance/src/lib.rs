@@ -14,8 +14,8 @@
 //!
 //! A failed test is repeated, alone, before it counts. No probe can set the host's clock: see
 //! `probes::sets`.
-//! clock: see `probes::sets`.
 
+mod arch;
 mod bench;
 mod harness;
 mod interface;
@@ -23,6 +23,7 @@ mod judge;
 mod message;
 mod probes;
 mod report;
+mod seen;
 mod serve;
 mod sys;
 mod timelines;

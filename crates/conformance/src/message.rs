@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::Seen;
+use crate::seen::Seen;
 
 /// A line from a timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,41 @@
-//! The table of facts: the meaning of each, and the kind of its value, which is always the same.
+//! Facts for programs, and the table of them: the meaning of each, and the kind of its value, which
+//! is always the same.
 
-use crate::Value;
+use std::collections::BTreeMap;
+
+use eigentime_measure::Unknown;
+use serde::{Deserialize, Serialize};
+
+/// A value of a fact, or why there is none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Value {
+    /// A count.
+    Count(u64),
+    /// A number in the unit that the fact's name ends with.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word or a sentence.
+    Text(String),
+    /// It cannot be read, for this reason.
+    Unknown(String),
+}
+
+/// A fact, for programs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+pub struct Fact {
+    /// Its name: stable, in snake case, ending with the unit (`_ns`, `_ppm`, `_ratio`, `_seconds`).
+    pub name: String,
+    /// The object it is about, where there are several: `clock` → `CLOCK_MONOTONIC`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Its value.
+    #[serde(flatten)]
+    pub value: Value,
+}
 
 /// The kind of a fact's value, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,14 +287,46 @@ pub fn of(name: &str) -> Option<(Kind, &'static str)> {
     ALL.iter().find(|(known, ..)| *known == name).map(|(_, kind, what)| (*kind, *what))
 }
 
-/// The kind of a value; None if it is unknown.
-pub fn kind(value: &Value) -> Option<Kind> {
-    match value {
-        Value::Count(_) => Some(Count),
-        Value::Number(_) => Some(Number),
-        Value::Flag(_) => Some(Flag),
-        Value::Text(_) => Some(Text),
-        Value::Unknown(_) => None,
+impl Value {
+    /// Its kind; None if it is unknown.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Count(_) => Some(Count),
+            Self::Number(_) => Some(Number),
+            Self::Flag(_) => Some(Flag),
+            Self::Text(_) => Some(Text),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+macro_rules! values {
+    ($($from:ty => $made:expr),* $(,)?) => {
+        $(impl From<$from> for Value {
+            fn from(from: $from) -> Self {
+                $made(from)
+            }
+        })*
+    };
+}
+
+values! {
+    bool => Self::Flag,
+    u64 => Self::Count,
+    u32 => |it: u32| Self::Count(it.into()),
+    f64 => |it: f64| match it.is_finite() {
+        true => Self::Number(it),
+        // JSON has no other numbers.
+        false => Self::Unknown(format!("it is {it}")),
+    },
+    &str => |it: &str| Self::Text(it.into()),
+    String => Self::Text,
+    Unknown => |it: Unknown| Self::Unknown(it.to_string()),
+}
+
+impl<T: Into<Value>> From<Result<T, Unknown>> for Value {
+    fn from(read: Result<T, Unknown>) -> Self {
+        read.map_or_else(Self::from, Into::into)
     }
 }
 

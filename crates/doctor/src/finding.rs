@@ -1,9 +1,8 @@
 //! The result of a check.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
+use crate::facts::{Fact, Value};
 use crate::machine::Unknown;
 
 /// A verdict, from good to bad.
@@ -77,37 +76,6 @@ impl Topic {
             Self::Containers => "containers",
         }
     }
-}
-
-/// A value of a fact, or why there is none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Value {
-    /// A count.
-    Count(u64),
-    /// A number in the unit that the fact's name ends with.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-    /// A word or a sentence.
-    Text(String),
-    /// It cannot be read, for this reason.
-    Unknown(String),
-}
-
-/// A fact, for programs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-pub struct Fact {
-    /// Its name: stable, in snake case, ending with the unit (`_ns`, `_ppm`, `_ratio`, `_seconds`).
-    pub name: String,
-    /// The object it is about, where there are several: `clock` → `CLOCK_MONOTONIC`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-    /// Its value.
-    #[serde(flatten)]
-    pub value: Value,
 }
 
 /// A remedy, and its risk.
@@ -224,8 +192,7 @@ impl Finding {
         let value = value.into();
         // Whatever machine a test makes up, a name is known and always of one kind.
         #[cfg(test)]
-        if let (Some((known, _)), Some(kind)) = (crate::facts::of(name), crate::facts::kind(&value))
-        {
+        if let (Some((known, _)), Some(kind)) = (crate::facts::of(name), value.kind()) {
             assert_eq!(kind, known, "{name}");
         } else {
             let is_known = crate::facts::of(name).is_some() || name.starts_with("made_up_");
@@ -233,36 +200,6 @@ impl Finding {
         }
         self.facts.push(Fact { name: name.into(), labels, value });
         self
-    }
-}
-
-macro_rules! values {
-    ($($from:ty => $made:expr),* $(,)?) => {
-        $(impl From<$from> for Value {
-            fn from(from: $from) -> Self {
-                $made(from)
-            }
-        })*
-    };
-}
-
-values! {
-    bool => Self::Flag,
-    u64 => Self::Count,
-    u32 => |it: u32| Self::Count(it.into()),
-    f64 => |it: f64| match it.is_finite() {
-        true => Self::Number(it),
-        // JSON has no other numbers.
-        false => Self::Unknown(format!("it is {it}")),
-    },
-    &str => |it: &str| Self::Text(it.into()),
-    String => Self::Text,
-    Unknown => |it: Unknown| Self::Unknown(it.to_string()),
-}
-
-impl<T: Into<Value>> From<Result<T, Unknown>> for Value {
-    fn from(read: Result<T, Unknown>) -> Self {
-        read.map_or_else(Self::from, Into::into)
     }
 }
 

@@ -12,9 +12,9 @@
 //! - `surroundings`: hypervisor, container, namespaces, control groups, and their effects.
 //! - `containers`: this machine's support for timelines and containers (feature `containers`).
 //! - `machine`: where facts are read.
-//! - `run`: the state when the checks began, for counters.
+//! - `watch`: whether the wall clock is set.
 //! - `explanation`: the meaning of each check, with the sources of its advice.
-//! - `finding`: the results; `facts`: the table of facts for programs.
+//! - `finding`: the results; `facts`: the facts for programs, and the table of them.
 //! - `prometheus`: the report for node_exporter's textfile collector (feature `prometheus`).
 //! - `schema`: the JSON schema (feature `schema`).
 #![warn(missing_docs)]
@@ -34,7 +34,6 @@ pub mod machine;
 pub mod order;
 #[cfg(feature = "prometheus")]
 pub mod prometheus;
-pub mod run;
 #[cfg(any(test, feature = "schema"))]
 pub mod schema;
 pub mod surroundings;
@@ -42,11 +41,13 @@ pub mod surroundings;
 mod testing;
 pub mod timers;
 mod units;
+pub mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use finding::{Advice, Fact, Finding, Link, Report, Topic, Value, Verdict};
+pub use facts::{Fact, Value};
+pub use finding::{Advice, Finding, Link, Report, Topic, Verdict};
 pub use machine::{Machine, Unknown};
 
 /// A check.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta,
-    Patch, PatchParams, PostParams,
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PartialObjectMeta, Patch,
+    PatchParams,
 };
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -16,13 +16,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::cri::PERIOD;
 use crate::distribution::NodeInfo;
-use crate::verify;
 
 /// The label of a node that can run pods with their own time.
 pub const LABEL: &str = "eigentime.io/runtime";
-
-/// The timeout of our pod, whose image is already there.
-const POD: Duration = Duration::from_secs(120);
 
 /// The pod that the installer runs in, and its node.
 #[derive(Clone, Debug, clap::Args)]
@@ -61,43 +57,8 @@ pub async fn label(client: &Client, node: &str, value: Option<&str>) -> Result<(
     done.map(drop).with_context(|| format!("cannot set the label {LABEL} of node {node}"))
 }
 
-/// Runs a pod on the node that succeeds if its clock shows the time in its annotations.
-pub async fn verify(client: &Client, here: &Here) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), &here.namespace);
-    let pod = verify::pod(here).context("the pod to verify with")?;
-    let name = pod.name_any();
-    // Left by an interrupted attempt.
-    delete(&pods, &name).await?;
-    pods.create(&PostParams::default(), &pod)
-        .await
-        .with_context(|| format!("cannot make pod {name}"))?;
-    let ended = end_of(&pods, &name).await;
-    delete(&pods, &name).await?;
-    ended
-}
-
-async fn end_of(pods: &Api<Pod>, name: &str) -> Result<()> {
-    let end = Instant::now() + POD;
-    loop {
-        let pod = pods.get(name).await.with_context(|| format!("cannot read pod {name}"))?;
-        let status = pod.status.unwrap_or_default();
-        match status.phase.as_deref() {
-            Some("Succeeded") => return Ok(()),
-            Some("Failed") => bail!("a pod with its own date failed: {}", reason(&status)),
-            _ if Instant::now() > end => {
-                bail!(
-                    "a pod with its own date did not end in {} s: {}",
-                    POD.as_secs(),
-                    reason(&status)
-                )
-            }
-            _ => sleep(PERIOD).await,
-        }
-    }
-}
-
 /// The reason of a failure in a pod's status.
-fn reason(status: &k8s_openapi::api::core::v1::PodStatus) -> String {
+pub fn reason(status: &PodStatus) -> String {
     let mut said: Vec<String> = Vec::new();
     said.extend(status.reason.iter().chain(&status.message).cloned());
     let containers =
@@ -110,23 +71,6 @@ fn reason(status: &k8s_openapi::api::core::v1::PodStatus) -> String {
         said.extend(waits.and_then(|it| it.message.clone()));
     }
     said.join(": ")
-}
-
-async fn delete(pods: &Api<Pod>, name: &str) -> Result<()> {
-    let now = DeleteParams::default().grace_period(0);
-    match pods.delete(name, &now).await {
-        Ok(_) => {}
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
-        Err(error) => return Err(error).with_context(|| format!("cannot delete pod {name}")),
-    }
-    let end = Instant::now() + POD;
-    while pods.get_opt(name).await?.is_some() {
-        if Instant::now() > end {
-            bail!("pod {name} is not gone {} s after its deletion", POD.as_secs());
-        }
-        sleep(PERIOD).await;
-    }
-    Ok(())
 }
 
 /// Makes the installer's DaemonSet uninstall on all nodes at once, including those formerly

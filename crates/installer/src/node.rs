@@ -18,6 +18,7 @@ use crate::plan::{Change, elsewhere, plan};
 use crate::record::Record;
 use crate::restart::{How, restart};
 use crate::tree::{Program, Root, Tree};
+use crate::verify;
 
 /// The program called by the engine.
 const RUNTIME: &str = "eigentime-oci";
@@ -100,7 +101,7 @@ pub async fn install(
         engine.await_handler(true).await?;
         say(format_args!("the container engine knows the runtime handler"));
     }
-    if verifies && let Err(error) = cluster::verify(client, here).await {
+    if verifies && let Err(error) = verify::run(client, here).await {
         // New pods get the version that worked before.
         if let Some(before) = before.filter(|before| *before != version) {
             tree.switch(&before)?;

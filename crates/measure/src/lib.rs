@@ -13,6 +13,7 @@
 #[macro_use]
 extern crate eigentime_harness;
 
+mod arch;
 pub mod bracket;
 pub mod clocks;
 pub mod oracle;

@@ -20,6 +20,7 @@ use rustix::time::Timespec;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, sock_filter};
 
 use crate::Unknown;
+use crate::arch::CALLS;
 use crate::vdso::Vdso;
 
 /// A call to test.
@@ -55,19 +56,6 @@ const SENTINEL: c_int = 3333;
 /// The timeout of the child: its work takes microseconds on an idle machine. In a timeline a busy
 /// host may get a thousandth of that.
 const LIMIT: Duration = Duration::from_secs(600);
-
-/// The system calls that the filter answers, so that the child can make them only through the vDSO.
-#[cfg(target_arch = "x86_64")]
-const CALLS: &[libc::c_long] = &[
-    libc::SYS_clock_gettime,
-    libc::SYS_clock_getres,
-    libc::SYS_gettimeofday,
-    libc::SYS_getcpu,
-    libc::SYS_time,
-];
-#[cfg(target_arch = "aarch64")]
-const CALLS: &[libc::c_long] =
-    &[libc::SYS_clock_gettime, libc::SYS_clock_getres, libc::SYS_gettimeofday, libc::SYS_getcpu];
 
 /// The child's answer if the vDSO served a call successfully; otherwise its error number.
 const BY_VDSO: c_int = 0;

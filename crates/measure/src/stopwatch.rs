@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use eigentime_clock::counter::{self, Rate};
+use eigentime_clock::counter;
+use eigentime_clock::rate::Rate;
 use eigentime_clock::{Clock, Reason, Trust};
 
 /// Measures durations in the host's time.

@@ -13,6 +13,7 @@ use object::read::elf::{Dyn, FileHeader, GnuHashTable, HashTable, ProgramHeader,
 use object::{Endianness, ReadRef, StringTable};
 
 use crate::Unknown;
+use crate::arch::{NAMES, PAGE};
 
 /// `clock_gettime` of the vDSO: 0, or a negative error number. It does not change `errno`.
 pub type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
@@ -25,34 +26,7 @@ pub type Time = unsafe extern "C" fn(*mut c_long) -> c_long;
 /// `getcpu` of the vDSO: 0, or a negative error number; the third argument is unused.
 pub type Getcpu = unsafe extern "C" fn(*mut c_uint, *mut c_uint, *mut c_void) -> c_int;
 
-/// The kernel's names for them (vdso(7)).
-#[cfg(target_arch = "x86_64")]
-const NAMES: Names = Names {
-    clock_gettime: "__vdso_clock_gettime",
-    clock_getres: "__vdso_clock_getres",
-    gettimeofday: "__vdso_gettimeofday",
-    time: Some("__vdso_time"),
-    getcpu: Some("__vdso_getcpu"),
-};
-#[cfg(target_arch = "aarch64")]
-const NAMES: Names = Names {
-    clock_gettime: "__kernel_clock_gettime",
-    clock_getres: "__kernel_clock_getres",
-    gettimeofday: "__kernel_gettimeofday",
-    time: None,
-    getcpu: None,
-};
-
-struct Names {
-    clock_gettime: &'static str,
-    clock_getres: &'static str,
-    gettimeofday: &'static str,
-    time: Option<&'static str>,
-    getcpu: Option<&'static str>,
-}
-
-/// The minimum mapped, and the maximum size of any vDSO so far, in bytes.
-const PAGE: usize = 4096;
+/// The maximum size of any vDSO so far, in bytes.
 const MOST: usize = 1 << 20;
 
 /// The vDSO of this process.

@@ -180,7 +180,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::api::map::AgreedMap;
     use crate::api::timeline::{NodeStatus, TimelineSpec};
 
     /// The names of metrics in a text.
@@ -202,7 +201,7 @@ mod tests {
     fn what_is_told_is_what_is_looked_at() {
         let at = eigentime_timeline::HostInstant::from_nanos(0);
         let timeline = Timeline::new("shop", TimelineSpec::default());
-        let map = AgreedMap::next(None, &timeline.spec, 1, at).unwrap();
+        let map = timeline.spec.next_map(None, 1, at).unwrap();
         let nodes = vec![NodeStatus { name: "a".into(), members: 2, ..NodeStatus::default() }];
         let status = TimelineStatus { map: Some(map), nodes, ..TimelineStatus::default() };
         of_status(&timeline, &status);

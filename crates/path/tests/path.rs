@@ -19,8 +19,9 @@ use common::emulator::{Emulator, Ended};
 use common::udp::{self, Come};
 use common::{Net, Place, gro};
 use eigentime_bandwidth::BitRate;
+use eigentime_path::emulator::flow::{Count, Flow};
 use eigentime_path::emulator::host::{End, Header, Port, Received, Sent};
-use eigentime_path::emulator::truth::{Count, Direction, Flow};
+use eigentime_path::emulator::truth::Direction;
 use nix::sys::socket::sockopt;
 use rustix::process::Signal;
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The library interposes the functions of the C library that read a clock or only wait: the table
-//! in `functions.rs` lists them. Each handles only the ordinary case itself and passes everything
+//! in `table.rs` lists them. Each handles only the ordinary case itself and passes everything
 //! else to the original function, with unchanged arguments. So invalid calls fail as before, and
 //! waits for descriptors, on a clock that may be set, or with a signal mask are left to the kernel.
 //!
@@ -32,17 +32,19 @@ compile_error!(
      `cargo build --profile unwinding`, as `make build` does"
 );
 
+mod arch;
 mod clocks;
+mod counter;
 mod functions;
-#[cfg(target_arch = "x86_64")]
-mod hook;
 mod memory;
 mod places;
+mod real;
 mod report;
 mod sandbox;
 mod settings;
 mod sleeps;
 mod start;
+mod table;
 mod time;
 mod wait;
 mod waits;

@@ -6,11 +6,9 @@ use std::ptr;
 
 use libc::timespec;
 
-use crate::functions::{errno, set_errno};
+use crate::arch::PAGE;
+use crate::real::{errno, set_errno};
 use crate::sandbox;
-
-/// The smallest page size of any supported system.
-const PAGE: usize = 4096;
 
 /// The size of a signal set in the kernel, in bytes.
 const SET: usize = 8;

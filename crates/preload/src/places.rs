@@ -5,12 +5,14 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
+use std::num::NonZeroU64;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use eigentime_clock::sleeper::Guard;
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
-use crate::{memory, sandbox, wait};
+use crate::{memory, sandbox};
 
 /// The maximum number of threads with a place; all others wait as without the library. Memory is
 /// used only for those that wait.
@@ -78,14 +80,31 @@ impl Place {
         unsafe { &mut *self.guard.get() }
     }
 
-    /// Records the timer slack to restore.
-    pub fn keep_slack(&self, nanos: u64) {
-        self.slack.store(nanos, Ordering::Relaxed);
+    /// Sets the thread's timer slack, by which its timers may be late to save wake-ups, to the minimum.
+    /// In a sandbox it is unchanged, as changing it may be forbidden.
+    pub fn lower_slack(&self) {
+        const LEAST: NonZeroU64 = NonZeroU64::MIN;
+        sandbox::unless_confined(|| {
+            // Real-time threads have none.
+            let slack = current_timer_slack().ok().filter(|slack| *slack > LEAST.get());
+            if let Some(slack) = slack {
+                // First: a signal handler may leave the wait by a jump.
+                self.slack.store(slack, Ordering::Relaxed);
+                // If a filter forbids it, the slack is unchanged.
+                let _ = set_current_timer_slack(Some(LEAST));
+            }
+        });
     }
 
-    /// The timer slack to restore, or zero.
-    pub fn kept_slack(&self) -> u64 {
-        self.slack.load(Ordering::Relaxed)
+    /// Restores the slack. A wait interrupted by the start of the program's sandbox leaves it.
+    pub fn put_back_slack(&self) {
+        if let Some(slack) = NonZeroU64::new(self.slack.load(Ordering::Relaxed)) {
+            sandbox::unless_confined(|| {
+                // It could be set a moment ago.
+                let _ = set_current_timer_slack(Some(slack));
+            });
+            self.slack.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Marks the end of the wait.
@@ -96,7 +115,7 @@ impl Place {
     /// Resets it for the next thread.
     fn reset(&self) {
         self.give_back();
-        self.keep_slack(0);
+        self.slack.store(0, Ordering::Relaxed);
         *self.guard() = Guard::new();
         self.taken().store(false, Ordering::Release);
     }
@@ -127,7 +146,7 @@ pub fn take(mark: &Mark) -> Option<&'static Place> {
         if !is_left(waiting, here) {
             return None;
         }
-        wait::put_back_slack(place);
+        place.put_back_slack();
     }
     mark.0.store(Mark::STANDING, Ordering::Relaxed);
     // In this order for a signal handler of the thread.

@@ -10,7 +10,7 @@ use eigentime_clock::sleeper::Slept;
 use rustix::fs::{Mode, OFlags};
 
 use crate::settings::{self, Destination, REPORT};
-use crate::{clocks, sandbox};
+use crate::{counter, sandbox};
 
 /// The steps per doubling in which misses are counted: a step is at most 12.5 % wide.
 const STEPS: u64 = 8;
@@ -102,7 +102,7 @@ fn text() -> String {
         let _ = write!(line, ", median miss {median:?}, 99th percentile {p99:?}");
     }
     let spun = Duration::from_nanos(SPUN.load(Ordering::Relaxed));
-    let _ = writeln!(line, ", spun {spun:?}, clock: {}", clocks::source());
+    let _ = writeln!(line, ", spun {spun:?}, clock: {}", counter::source());
     line
 }
 

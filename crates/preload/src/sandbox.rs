@@ -12,8 +12,8 @@ use std::thread;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::read;
 
-use crate::clocks::{self, CLOCK};
-use crate::functions::real;
+use crate::counter::{self, CLOCK};
+use crate::real;
 
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
@@ -47,7 +47,7 @@ pub fn confine() {
     if is_confined() {
         return;
     }
-    clocks::confine();
+    counter::confine();
     CONFINED.store(true, Ordering::SeqCst);
     for _ in 0..YIELDS {
         if CALLING.load(Ordering::SeqCst) == 0 {
@@ -60,14 +60,14 @@ pub fn confine() {
 /// Like [`confine`], for a sandbox in which the processor's counter cannot be read either.
 pub fn confine_strictly() {
     confine();
-    clocks::forbid();
+    counter::forbid();
 }
 
 /// Like [`confine`], for a process that was started under a filter.
 pub fn begin_confined() {
     CONFINED.store(true, Ordering::Relaxed);
     CLOCK.confine();
-    clocks::compare();
+    counter::compare();
 }
 
 /// Resets the count: a child has only one thread, which is making no such call.
@@ -111,7 +111,7 @@ pub unsafe fn prctl(
     match (option, second) {
         (libc::PR_SET_SECCOMP, STRICTLY) => confine_strictly(),
         (libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS, _) => confine(),
-        (libc::PR_SET_TSC, WITHOUT_COUNTER) => clocks::forbid(),
+        (libc::PR_SET_TSC, WITHOUT_COUNTER) => counter::forbid(),
         _ => {}
     }
     // SAFETY: the caller's. Missing arguments are passed on unchanged, as the C library does.

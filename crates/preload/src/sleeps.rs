@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use libc::{clockid_t, timespec};
 
-use crate::functions::{real, set_errno};
 use crate::memory::{self, Fault};
+use crate::real::{self, set_errno};
 use crate::time;
 use crate::wait::{self, Ended};
 

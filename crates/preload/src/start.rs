@@ -3,7 +3,7 @@
 use eigentime_clock::cancellation;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{functions, places, report, sandbox, settings};
+use crate::{arch, places, real, report, sandbox, settings};
 
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 #[used]
@@ -21,9 +21,8 @@ extern "C" fn begin() {
 }
 
 fn prepare() {
-    functions::look_up_all();
-    #[cfg(target_arch = "x86_64")]
-    crate::hook::find();
+    real::look_up_all();
+    arch::find_syscall();
     // The first call looks up the vDSO.
     let _ = clock_gettime(ClockId::Monotonic);
     settings::read();

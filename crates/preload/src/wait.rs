@@ -1,17 +1,13 @@
 //! The wait itself: in the kernel until a guard before its end, then spinning.
 
-use std::num::NonZeroU64;
 use std::ptr;
 use std::time::Duration;
 
 use eigentime_clock::sleeper::{KernelWaiter, Woken, wait_until_monotonic};
 
-use rustix::thread::{current_timer_slack, set_current_timer_slack};
-
-use crate::clocks::{self, CLOCK};
-use crate::functions::real;
+use crate::counter::{self, CLOCK};
 use crate::places::{Mark, Place};
-use crate::{places, report, sandbox, settings, time};
+use crate::{places, real, report, settings, time};
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +28,18 @@ unsafe extern "C-unwind" {
 /// Waits for this long; none if the real function has to.
 pub fn sleep(duration: Duration) -> Option<Ended> {
     // Programs call zero waits to let other threads run.
-    if duration.is_zero() || clocks::is_forbidden() {
+    if duration.is_zero() || counter::is_forbidden() {
         return None;
     }
-    sleep_until(clocks::monotonic() + duration)
+    sleep_until(counter::monotonic() + duration)
 }
 
 /// Waits until CLOCK_MONOTONIC shows this; none if the real function has to.
 pub fn sleep_until(deadline: Duration) -> Option<Ended> {
-    if clocks::is_forbidden() {
+    if counter::is_forbidden() {
         return None;
     }
-    let asked_for = deadline.saturating_sub(clocks::monotonic());
+    let asked_for = deadline.saturating_sub(counter::monotonic());
     if asked_for.is_zero() || !is_compared(asked_for) {
         return None;
     }
@@ -70,13 +66,13 @@ pub fn sleep_until(deadline: Duration) -> Option<Ended> {
 /// Whether the counter has been compared with the kernel's clock, which is done now if there is
 /// time. A program's first short wait is left to the kernel: many make no other.
 fn is_compared(asked_for: Duration) -> bool {
-    if clocks::is_compared() {
+    if counter::is_compared() {
         return true;
     }
-    if asked_for < ROOMY && clocks::is_first_wait() {
+    if asked_for < ROOMY && counter::is_first_wait() {
         return false;
     }
-    clocks::compare();
+    counter::compare();
     true
 }
 
@@ -98,7 +94,7 @@ impl Kernel {
             return None;
         }
         report::interrupted();
-        let left = deadline.saturating_sub(clocks::monotonic());
+        let left = deadline.saturating_sub(counter::monotonic());
         Some(if left.is_zero() { Ended::OnTime } else { Ended::Interrupted(left) })
     }
 }
@@ -107,43 +103,16 @@ impl KernelWaiter for Kernel {
     fn wait(&mut self, until: Duration) -> Woken {
         let until = time::timespec(until);
         let (clock, flags) = (libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME);
-        lower_slack(self.place);
+        self.place.lower_slack();
         // SAFETY: the time to read is valid, and nothing is written.
         let answer =
             unsafe { real::clock_nanosleep(clock, flags, &raw const until, ptr::null_mut()) };
-        put_back_slack(self.place);
+        self.place.put_back_slack();
         if answer == 0 {
             return Woken::Due;
         }
         // A refusal also ends the wait, as a signal does.
         self.refused |= answer != libc::EINTR;
         Woken::BySignal
-    }
-}
-
-/// Sets the thread's timer slack, by which its timers may be late to save wake-ups, to the minimum.
-/// In a sandbox it is unchanged, as changing it may be forbidden.
-fn lower_slack(place: &Place) {
-    const LEAST: NonZeroU64 = NonZeroU64::MIN;
-    sandbox::unless_confined(|| {
-        // Real-time threads have none.
-        let slack = current_timer_slack().ok().filter(|slack| *slack > LEAST.get());
-        if let Some(slack) = slack {
-            // First: a signal handler may leave the wait by a jump.
-            place.keep_slack(slack);
-            // If a filter forbids it, the slack is unchanged.
-            let _ = set_current_timer_slack(Some(LEAST));
-        }
-    });
-}
-
-/// Restores the slack. A wait interrupted by the start of the program's sandbox leaves it.
-pub fn put_back_slack(place: &Place) {
-    if let Some(slack) = NonZeroU64::new(place.kept_slack()) {
-        sandbox::unless_confined(|| {
-            // It could be set a moment ago.
-            let _ = set_current_timer_slack(Some(slack));
-        });
-        place.keep_slack(0);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libc::{fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 
-use crate::functions::{real, set_errno};
+use crate::real::{self, set_errno};
 use crate::wait::{self, Ended};
 use crate::{memory, sandbox, time};
 

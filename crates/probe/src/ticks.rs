@@ -6,7 +6,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use eigentime_clock::counter::{self, Parted, Rate};
+use eigentime_clock::counter;
+use eigentime_clock::rate::{Parted, Rate};
 
 static RATE: OnceLock<Rate> = OnceLock::new();
 

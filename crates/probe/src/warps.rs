@@ -4,9 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use eigentime_clock::warp::{self, Survey};
-use eigentime_doctor::discipline::step::Watch;
 use eigentime_doctor::order::clocks::{self, Compared, CounterRate};
 use eigentime_doctor::order::looked::{Looked, Place};
+use eigentime_doctor::watch::Watch;
 use eigentime_probe::Record;
 use eigentime_probe::record::{Skipped, Warp};
 

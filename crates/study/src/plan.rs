@@ -95,6 +95,23 @@ pub struct StepId {
     pub measurement: usize,
 }
 
+/// Where and when records were made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// The step; none for the activity of a load while the steps after `order` were measured.
+    pub step: Option<StepId>,
+    /// The level's name.
+    pub level: String,
+    /// The load.
+    pub load: Load,
+    /// The block.
+    pub block: u32,
+    /// The number of the step among all that were made.
+    pub order: u32,
+    /// When it began, in nanoseconds since the epoch.
+    pub begin_ns: i64,
+}
+
 impl Plan {
     /// All groups, in order.
     #[must_use]

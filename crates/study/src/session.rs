@@ -41,7 +41,7 @@ const WAITING: usize = 8;
 
 /// An event to wait for.
 #[derive(Debug)]
-pub enum Event {
+enum Event {
     /// A line from the probe.
     Line(String),
     /// The end of the lines, with the error if there was one.
@@ -148,7 +148,10 @@ impl Session {
         };
         let (sender, events) = mpsc::sync_channel(WAITING);
         stop.forget();
-        stop.wake(sender.clone());
+        let asked = sender.clone();
+        // A receiver that no longer waits needs no event, and one without room for it does not
+        // wait: it checks the request before it waits again.
+        stop.wake(move || drop(asked.try_send(Event::Stop)));
         thread::spawn(move || forward(channel.from, &sender));
         let mut session = Self {
             level: level.name().to_owned(),

@@ -1,20 +1,18 @@
 //! How a study is asked to stop.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
-
-use crate::session::Event;
 
 /// Asks a study to stop, from any thread; those waiting for a probe are woken at once. There is no
 /// polling meanwhile, which would affect the measurements.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Stop(Arc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     asked: AtomicBool,
-    waiting: Mutex<Vec<SyncSender<Event>>>,
+    waiting: Mutex<Vec<Box<dyn Fn() + Send>>>,
 }
 
 impl Stop {
@@ -22,11 +20,7 @@ impl Stop {
     pub fn ask(&self) {
         self.0.asked.store(true, Ordering::SeqCst);
         let waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for one in &*waiting {
-            // A receiver that no longer waits needs no event, and one without room for it does not
-            // wait: it checks the request before it waits again.
-            let _ = one.try_send(Event::Stop);
-        }
+        waiting.iter().for_each(|wake| wake());
     }
 
     /// Whether it has been asked to stop.
@@ -35,13 +29,19 @@ impl Stop {
         self.0.asked.load(Ordering::SeqCst)
     }
 
-    /// Also wakes this receiver from now on.
-    pub(crate) fn wake(&self, one: SyncSender<Event>) {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    /// Has `ask` call this, too, from now on; it must not block.
+    pub(crate) fn wake(&self, wake: impl Fn() + Send + 'static) {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(wake));
     }
 
-    /// Forgets all receivers: sessions follow one another.
+    /// Forgets all of these: sessions follow one another.
     pub(crate) fn forget(&self) {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stop").field(&self.is_asked()).finish()
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use eigentime_probe::Record;
-use eigentime_study::results::journal::Head;
+use eigentime_study::plan::Head;
 use eigentime_study::results::rows::Source;
 use eigentime_study::study::Watch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -21,6 +21,7 @@ use rustix::time::ClockId;
 use super::hot::HOT;
 use super::phase::is_alive;
 use super::{LINE, TRUST, write, write_if};
+use crate::arch::PAGE;
 use crate::counter;
 use crate::discipline::Discipline;
 use crate::interval::Interval;
@@ -28,9 +29,6 @@ use crate::kernel::{self, Sample};
 use crate::line::{Line, Slope, UNKNOWN};
 use crate::trust::{Reason, Trust};
 use crate::verdict::{self, timeline, vmclock};
-
-/// The size of the page.
-const PAGE: usize = 4096;
 
 /// The duration of the first measurement, in nanoseconds: its error is then some 30 ppm, which
 /// later ones reduce to 0.03 within a second.

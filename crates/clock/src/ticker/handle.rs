@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::record::Record;
-use super::shared::Shared;
-use super::{Counter, Ended, EventId, EventStatistics};
+use super::shared::{Added, Shared};
+use super::{Counter, Ended, Error, Event, EventId, EventStatistics};
 
 /// An event that was added. Dropping it removes the event: after that it is not delivered any more,
 /// and its callback, if it was running on the ticker's thread, has returned (unless that callback
@@ -21,13 +21,10 @@ pub struct EventHandle {
 }
 
 impl EventHandle {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        record: Arc<Record>,
-        counter: Option<Arc<Counter>>,
-        eventfd: Option<Arc<OwnedFd>>,
-    ) -> Self {
-        Self { shared, record, counter, eventfd, kept: false }
+    /// Has an event delivered by the ticker.
+    pub(super) fn add(shared: &Arc<Shared>, event: Event) -> Result<Self, Error> {
+        let Added { record, counter, eventfd } = shared.add(event)?;
+        Ok(Self { shared: Arc::clone(shared), record, counter, eventfd, kept: false })
     }
 
     /// The event's id.

@@ -153,7 +153,7 @@ impl Ticker {
     /// # Errors
     /// If that is impossible, with the reason.
     pub fn add(&self, event: Event) -> Result<EventHandle, Error> {
-        self.shared.add(event)
+        EventHandle::add(&self.shared, event)
     }
 
     /// An adder, which does not keep the ticker alive.
@@ -181,7 +181,7 @@ impl Adder {
     /// # Errors
     /// If that is impossible, with the reason.
     pub fn add(&self, event: Event) -> Result<EventHandle, Error> {
-        self.0.add(event)
+        EventHandle::add(&self.0, event)
     }
 }
 

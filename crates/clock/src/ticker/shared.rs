@@ -14,7 +14,7 @@ use super::event::{Rhythm, To};
 use super::record::{Delivery, Record, contained};
 use super::schedule::{Nanos, Times};
 use super::statistics::Totals;
-use super::{Error, Event, EventHandle, EventId, SHORTEST, Statistics};
+use super::{Counter, Error, Event, EventId, SHORTEST, Statistics};
 use crate::{Clock, Instant};
 
 /// The state shared by the ticker's thread and its users. The thread never waits for it: messages
@@ -64,6 +64,13 @@ pub enum Message {
     Remove(Arc<Record>),
 }
 
+/// An event that was added, and its counter or its eventfd, if it has one.
+pub struct Added {
+    pub record: Arc<Record>,
+    pub counter: Option<Arc<Counter>>,
+    pub eventfd: Option<Arc<OwnedFd>>,
+}
+
 const NOBODY: u64 = 0;
 
 impl Shared {
@@ -103,7 +110,7 @@ impl Shared {
         self.thread.get() == Some(&thread::current().id())
     }
 
-    pub fn add(self: &Arc<Self>, event: Event) -> Result<EventHandle, Error> {
+    pub fn add(&self, event: Event) -> Result<Added, Error> {
         if self.is_forked() {
             return Err(Error::Forked);
         }
@@ -113,7 +120,7 @@ impl Shared {
             Delivery::Counter(counter) => Some(Arc::clone(counter)),
             _ => None,
         };
-        let descriptor = match &delivery {
+        let eventfd = match &delivery {
             Delivery::Eventfd(descriptor) => Some(Arc::clone(descriptor)),
             _ => None,
         };
@@ -125,7 +132,7 @@ impl Shared {
             counter.give_back();
         }
         added?;
-        Ok(EventHandle::new(Arc::clone(self), record, counter, descriptor))
+        Ok(Added { record, counter, eventfd })
     }
 
     fn enter(&self, record: &Arc<Record>) -> Result<(), Error> {
@@ -343,7 +350,6 @@ pub fn nanos(length: Duration) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Counter;
     use super::*;
 
     fn record() -> Arc<Record> {

@@ -10,6 +10,7 @@ use std::sync::atomic::{
 
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
+use crate::arch::PAGE;
 use crate::file;
 
 const DEVICE: &CStr = c"/dev/vmclock0";
@@ -18,8 +19,6 @@ const MAGIC: u32 = 0x4b4c_4356;
 /// The offsets of the fields read here.
 const MAGIC_OFFSET: usize = 0;
 const DISRUPTION_OFFSET: usize = 16;
-/// The smallest page that a hypervisor may offer.
-const LENGTH: usize = 4096;
 
 /// The page, once found; it stays mapped as long as the process lives.
 static FOUND: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -44,7 +43,7 @@ impl Page {
     fn map(path: &CStr) -> Option<Self> {
         // SAFETY: a new mapping, at an address chosen by the kernel.
         let map = |file: BorrowedFd<'_>| unsafe {
-            mmap(ptr::null_mut(), LENGTH, ProtFlags::READ, MapFlags::SHARED, file, 0)
+            mmap(ptr::null_mut(), PAGE, ProtFlags::READ, MapFlags::SHARED, file, 0)
         };
         let page = Self(NonNull::new(file::with(path, map).ok()?.cast())?);
         // SAFETY: the page is mapped, and the field is aligned in it.
@@ -71,7 +70,7 @@ mod tests {
     fn a_move_is_seen_in_the_page() {
         let path = std::env::temp_dir().join(format!("eigentime-vmclock-{}", std::process::id()));
         let file = File::create_new(&path).unwrap();
-        file.set_len(LENGTH as u64).unwrap();
+        file.set_len(PAGE as u64).unwrap();
         let name = CString::new(path.to_str().unwrap()).unwrap();
         assert!(Page::map(&name).is_none(), "a page of something else");
         file.write_all_at(&MAGIC.to_le_bytes(), MAGIC_OFFSET as u64).unwrap();

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::session::{Answer, HostReadings, Readings};
 use crate::interface::{Claim, Epoch, Grain, Interface, Reading, Test};
-use crate::judge::{self, LENGTH_SLACK, Seen, Verdict, WAIT_SLACK, nearer};
+use crate::judge::{self, LENGTH_SLACK, Verdict, WAIT_SLACK, nearer};
 use crate::message::Outcome;
 use crate::probes;
+use crate::seen::Seen;
 use crate::timelines::{NS_PER_MS, NS_PER_S, Timeline, Wall};
 
 /// Judges the result of a probe.

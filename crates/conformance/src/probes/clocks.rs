@@ -4,6 +4,7 @@
 use std::fs;
 use std::hint::black_box;
 
+use crate::arch::{self, VSYSCALL_GETTIMEOFDAY, VSYSCALL_TIME};
 use crate::bench::{Answer, Bench, Needed};
 use crate::interface::{Epoch, Grain, Interface, Reading};
 use crate::message::Outcome;
@@ -148,9 +149,6 @@ fn raw_time() -> Option<i64> {
     (returned == stored).then_some(returned * NS_PER_S)
 }
 
-const VSYSCALL_GETTIMEOFDAY: usize = 0xffff_ffff_ff60_0000;
-const VSYSCALL_TIME: usize = 0xffff_ffff_ff60_0400;
-
 fn has_vsyscall_page() -> bool {
     fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("[vsyscall]"))
 }
@@ -254,18 +252,11 @@ fn times_of_work(_bench: &Bench) -> Answer {
 }
 
 fn rdtsc() -> Option<i64> {
-    // SAFETY: every x86-64 processor has it.
-    Some(unsafe { std::arch::x86_64::_rdtsc() } as i64)
+    Some(arch::rdtsc() as i64)
 }
 
 fn rdtscp() -> Option<i64> {
-    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
-    if !info.split_whitespace().any(|flag| flag == "rdtscp") {
-        return None;
-    }
-    let mut processor = 0;
-    // SAFETY: this processor has it.
-    Some(unsafe { std::arch::x86_64::__rdtscp(&raw mut processor) } as i64)
+    arch::rdtscp().map(|ticks| ticks as i64)
 }
 
 /// The clock of a network card, whose id is derived from a descriptor.

@@ -6,6 +6,7 @@ use object::Endianness;
 use object::elf::{FileHeader64, SHT_DYNSYM};
 use object::read::elf::{FileHeader, Sym};
 
+use crate::arch::VDSO_CLOCK_GETTIME;
 use crate::sys::{nanos, timespec};
 
 type ClockGettime = extern "C" fn(i32, *mut libc::timespec) -> i32;
@@ -47,7 +48,7 @@ fn read(start: usize, end: usize) -> Option<i64> {
     let symbols = sections.symbols(endian, image, SHT_DYNSYM).ok()?;
     let symbol = symbols
         .iter()
-        .find(|symbol| symbol.name(endian, symbols.strings()) == Ok(b"__vdso_clock_gettime"))?;
+        .find(|symbol| symbol.name(endian, symbols.strings()) == Ok(VDSO_CLOCK_GETTIME))?;
     let at = start + symbol.st_value(endian) as usize;
     // SAFETY: the kernel's vDSO has this function at this offset from its start.
     let clock_gettime = unsafe { std::mem::transmute::<usize, ClockGettime>(at) };

@@ -5,8 +5,8 @@ use std::io;
 
 use crate::bench::{Answer, Bench, Failure, Needed, wrong};
 use crate::interface::{Epoch, Grain, Interface, Reading};
-use crate::judge::Seen;
 use crate::message::Outcome;
+use crate::seen::Seen;
 use crate::sys::{self, call, timespec};
 use crate::timelines::Under;
 
@@ -79,7 +79,7 @@ fn by_prctl(bench: &Bench) -> Answer {
 fn by_rt_sigaction(bench: &Bench) -> Answer {
     let [signal, _] = eigentime_calls::CANCELLATION_SIGNALS;
     // The kernel's `struct sigaction`: handler, flags, restorer, mask.
-    let action = [0x1000_u64, 0, 0, 0];
+    let action = [0x1_0000_u64, 0, 0, 0];
     // SAFETY: the kernel copies the action; the handler is never called.
     after(bench, "a child that cancels threads", || unsafe {
         call!(libc::SYS_rt_sigaction, signal, &action, 0, size_of::<u64>()).map(drop)

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::arch::{PAGE, SYS_IO_PGETEVENTS};
 use crate::bench::{Answer, Bench, Ends, Failure, Needed};
 use crate::interface::Interface;
 use crate::message::Outcome;
@@ -96,8 +97,6 @@ struct WaitArgument {
     time: u64,
 }
 
-/// Missing in the C library.
-const SYS_IO_PGETEVENTS: libc::c_long = 333;
 const GETEVENTS: u32 = 1;
 const FEATURE_SINGLE_MMAP: u32 = 1;
 const FEATURE_EXT_ARG: u32 = 1 << 8;
@@ -105,7 +104,7 @@ const ENTRIES: u32 = 4;
 const OFFSET_RING: i64 = 0;
 const OFFSET_ENTRIES: i64 = 0x1000_0000;
 /// More than the rings of four entries need.
-const RING_BYTES: usize = 4096;
+const RING_BYTES: usize = PAGE;
 /// IORING_OP_TIMEOUT.
 const TIMEOUT: u8 = 11;
 

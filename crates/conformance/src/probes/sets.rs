@@ -9,8 +9,8 @@ use std::thread;
 
 use crate::bench::{Answer, Bench, Failure, wrong};
 use crate::interface::Interface;
-use crate::judge::Seen;
 use crate::message::Outcome;
+use crate::seen::Seen;
 use crate::sys::{self, NULL, call, checked, timespec, timeval};
 use crate::timelines::{NS_PER_MS, NS_PER_S, Under};
 

@@ -5,8 +5,8 @@ use std::thread;
 
 use crate::bench::{Answer, Bench, Ends, Failure, Needed, wrong};
 use crate::interface::Interface;
-use crate::judge::Seen;
 use crate::message::Outcome;
+use crate::seen::Seen;
 use crate::sys::{self, Arg, NULL, call, nanos, timespec};
 use crate::timelines::{NS_PER_MS, Under};
 

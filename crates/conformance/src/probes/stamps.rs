@@ -174,7 +174,7 @@ fn packet(option: i32) -> Option<[u8; 16]> {
 
 fn shmctl() -> Option<i64> {
     // SAFETY: only numbers are passed.
-    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 4096, 0o600) };
+    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, 1, 0o600) };
     sys::checked(id).ok()?;
     // SAFETY: all fields of a shmid_ds may be zero.
     let mut state: libc::shmid_ds = unsafe { std::mem::zeroed() };

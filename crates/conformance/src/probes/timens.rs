@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
 
+use crate::arch;
 use crate::bench::{Answer, Bench, Ends, Failure, Needed, wrong};
 use crate::interface::{Epoch, Grain, Interface, Reading};
 use crate::message::Outcome;
@@ -217,9 +218,9 @@ fn gettime(bench: &Bench, cache: Cache) -> Answer {
     for _ in 0..reads {
         rubbish.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
         black_box(&mut rubbish);
-        let start = ticks();
+        let start = arch::rdtsc();
         let now = sys::clock(MONOTONIC)?;
-        costs.push(ticks() - start);
+        costs.push(arch::rdtsc() - start);
         if now < last {
             return Ok(wrong(format!("it went back from {last} to {now}")));
         }
@@ -228,9 +229,9 @@ fn gettime(bench: &Bench, cache: Cache) -> Answer {
     let vdso = median(costs);
     let mut costs = Vec::with_capacity(RAW_READS);
     for _ in 0..RAW_READS {
-        let start = ticks();
+        let start = arch::rdtsc();
         sys::raw_clock(MONOTONIC)?;
-        costs.push(ticks() - start);
+        costs.push(arch::rdtsc() - start);
     }
     let raw = median(costs);
     Ok(bench.agrees(false, format!("{vdso} ticks of the counter; a system call {raw}")))
@@ -239,9 +240,4 @@ fn gettime(bench: &Bench, cache: Cache) -> Answer {
 fn median(mut costs: Vec<u64>) -> u64 {
     costs.sort_unstable();
     costs[costs.len() / 2]
-}
-
-fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has it.
-    unsafe { std::arch::x86_64::_rdtsc() }
 }

@@ -11,7 +11,7 @@ mod chrony;
 mod devices;
 mod services;
 mod state;
-pub mod step;
+mod step;
 
 use crate::{Check, Topic::Discipline};
 

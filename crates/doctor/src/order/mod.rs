@@ -13,8 +13,8 @@ pub mod looked;
 
 use eigentime_clock::warp;
 
-use crate::discipline::step::Watch;
 use crate::units::{count, length};
+use crate::watch::Watch;
 use crate::{Check, Finding, Machine, Options, Topic, Unknown, Verdict};
 use clocks::{Compared, CounterRate};
 use looked::{Looked, Place};

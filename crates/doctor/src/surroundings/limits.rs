@@ -1,7 +1,7 @@
 //! Processor time withheld from this process by control groups.
 
-use super::cgroup::Group;
 use crate::machine::Machine;
+use crate::machine::cgroup::Group;
 use crate::units::{count, length};
 use crate::{Finding, Options};
 
@@ -95,9 +95,9 @@ fn judge(before: &[Group], now: &[Group]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cgroup::Version;
     use super::*;
     use crate::Verdict;
+    use crate::machine::cgroup::Version;
 
     fn group(processors: Option<f64>, throttled: u64) -> Group {
         Group {

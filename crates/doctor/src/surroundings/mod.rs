@@ -5,12 +5,11 @@
 //! - `gvisor`: a kernel in user space.
 //! - `container`: whether this process is in one.
 //! - `namespace`: its time namespace; `timeline`: whether it is in one of Eigentime's.
-//! - `stat`, `steal`: processor time, and how much of it the hypervisor gave to others.
-//! - `cgroup`, `limits`: processor time withheld from this process by control groups.
+//! - `steal`: processor time that the hypervisor gave to others.
+//! - `limits`: processor time withheld from this process by control groups.
 //! - `processors`: how many it may use; `pressure`: how contended they are.
 //! - `suspend`: whether the machine was suspended; `firmware`: time taken by the firmware.
 
-pub mod cgroup;
 mod container;
 mod firmware;
 mod gvisor;
@@ -20,7 +19,6 @@ mod migration;
 mod namespace;
 mod pressure;
 mod processors;
-pub mod stat;
 mod steal;
 mod suspend;
 pub mod timeline;

@@ -1,6 +1,6 @@
 //! Processor time that the hypervisor gave to others.
 
-use super::stat::Times;
+use crate::machine::stat::Times;
 use crate::machine::{Machine, Unknown};
 use crate::{Finding, Options};
 

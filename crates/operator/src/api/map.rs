@@ -4,17 +4,7 @@ use eigentime_timeline::{Anchor, Clock, HostInstant, Nanos, Rate, Segment, Virtu
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::timeline::TimelineSpec;
-use super::written::{Read, Written};
-
-/// Why a spec is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("spec.{field}: {value:?}: {reason}")]
-pub struct Wrong {
-    field: &'static str,
-    value: String,
-    reason: String,
-}
+use super::written::Written;
 
 /// A map of the wall clock from one instant until the next map.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -37,88 +27,7 @@ pub struct AgreedMap {
     pub origin: Option<String>,
 }
 
-/// The parsed spec.
-struct Parsed {
-    rate: Written<Rate>,
-    leaps: Nanos,
-    origin: Option<Origin>,
-}
-
-enum Origin {
-    Date(VirtualInstant),
-    Offset(Nanos),
-    Anchor(HostInstant, VirtualInstant),
-}
-
-fn read<T: Read>(field: &'static str, value: &str) -> Result<Written<T>, Wrong> {
-    Written::read(value).map_err(|reason| Wrong { field, value: value.to_owned(), reason })
-}
-
-fn parse(spec: &TimelineSpec) -> Result<Parsed, Wrong> {
-    let origin = match (&spec.date, &spec.offset, &spec.anchor) {
-        (Some(date), ..) => Some(Origin::Date(read("date", date)?.value)),
-        (_, Some(offset), _) => Some(Origin::Offset(read("offset", offset)?.value)),
-        (_, _, Some(anchor)) => Some(Origin::Anchor(
-            read("anchor.host", &anchor.host)?.value,
-            read("anchor.virtual", &anchor.virt)?.value,
-        )),
-        (None, None, None) => None,
-    };
-    Ok(Parsed {
-        rate: read("rate", spec.rate.as_deref().unwrap_or("1"))?,
-        leaps: read("leaps", spec.leaps.as_deref().unwrap_or("0s"))?.value,
-        origin,
-    })
-}
-
-/// The text of the date to which the wall clock is set.
-fn origin_of(spec: &TimelineSpec) -> Option<String> {
-    let anchor = spec.anchor.as_ref().map(|it| format!("{}={}", it.host, it.virt));
-    spec.date.clone().or(spec.offset.clone()).or(anchor)
-}
-
 impl AgreedMap {
-    /// The map that the spec makes of the last one, from `at` on.
-    ///
-    /// # Errors
-    ///
-    /// If it is invalid.
-    pub fn next(
-        last: Option<&Self>,
-        spec: &TimelineSpec,
-        generation: i64,
-        at: HostInstant,
-    ) -> Result<Self, Wrong> {
-        let Parsed { rate, leaps, origin } = parse(spec)?;
-        let before = last.map_or(Nanos::ZERO, |last| last.leaps.value);
-        let leapt = leaps.minus(before);
-        if leapt < Nanos::ZERO {
-            let before = Written::from(before);
-            let reason = format!("it was {} before, and clocks never leap back", before.text());
-            let value = spec.leaps.clone().unwrap_or_default();
-            return Err(Wrong { field: "leaps", value, reason });
-        }
-        let is_new = last.is_none_or(|last| last.origin != origin_of(spec));
-        let goes_on = || last.map_or(VirtualInstant(at.0), |last| last.virtual_at(at));
-        let begins = match origin.filter(|_| is_new) {
-            Some(Origin::Date(date)) => date,
-            Some(Origin::Offset(offset)) => VirtualInstant(at.after(offset).0),
-            Some(Origin::Anchor(host, virt)) => {
-                line(host, virt, rate.value).virtual_at(Clock::Wall, at)
-            }
-            None => goes_on().after(leapt),
-        };
-        Ok(Self {
-            generation,
-            host_time: at.into(),
-            virtual_time: begins.into(),
-            rate,
-            frozen: spec.frozen,
-            leaps: leaps.into(),
-            origin: origin_of(spec),
-        })
-    }
-
     /// Whether the next map changes nothing about the clocks.
     #[must_use]
     pub fn goes_on_as(&self, next: &Self) -> bool {
@@ -134,76 +43,9 @@ impl AgreedMap {
     }
 }
 
-fn line(host: HostInstant, virt: VirtualInstant, rate: Rate) -> Segment {
+/// A wall clock that shows `virt` at `host` and runs at `rate`.
+pub(super) fn line(host: HostInstant, virt: VirtualInstant, rate: Rate) -> Segment {
     let mut segment = Segment { rate, ..Segment::IDENTITY };
     segment.anchors[Clock::Wall as usize] = Anchor { host, virt };
     segment
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: i64) -> HostInstant {
-        HostInstant(Nanos::from_secs(seconds))
-    }
-
-    fn spec(rate: &str) -> TimelineSpec {
-        TimelineSpec { rate: Some(rate.to_owned()), ..TimelineSpec::default() }
-    }
-
-    #[test]
-    fn a_change_of_rate_goes_on_from_where_the_clock_stands() {
-        let dated = TimelineSpec { date: Some("@1000".to_owned()), ..spec("10") };
-        let first = AgreedMap::next(None, &dated, 1, at(100)).unwrap();
-        assert_eq!(first.virtual_time.value, VirtualInstant(Nanos::from_secs(1000)));
-        // The same date is not set again.
-        let slower = TimelineSpec { rate: Some("1/2".to_owned()), ..dated.clone() };
-        let second = AgreedMap::next(Some(&first), &slower, 2, at(200)).unwrap();
-        assert_eq!(second.virtual_time.value, VirtualInstant(Nanos::from_secs(2000)));
-        assert_eq!(second.virtual_at(at(210)), VirtualInstant(Nanos::from_secs(2005)));
-        let frozen = TimelineSpec { frozen: true, ..slower.clone() };
-        let third = AgreedMap::next(Some(&second), &frozen, 3, at(220)).unwrap();
-        assert_eq!(third.virtual_at(at(500)), VirtualInstant(Nanos::from_secs(2010)));
-        let leapt = TimelineSpec { leaps: Some("1h".to_owned()), ..slower };
-        let fourth = AgreedMap::next(Some(&third), &leapt, 4, at(500)).unwrap();
-        assert_eq!(fourth.virtual_time.value, VirtualInstant(Nanos::from_secs(2010 + 3600)));
-        // No leap is made twice, and none is undone.
-        let fifth = AgreedMap::next(Some(&fourth), &leapt, 5, at(500)).unwrap();
-        assert_eq!(fifth.virtual_time.value, fourth.virtual_time.value);
-        let back = AgreedMap::next(Some(&fifth), &dated, 6, at(600)).unwrap_err();
-        assert!(back.to_string().contains("never leap back"), "{back}");
-    }
-
-    #[test]
-    fn where_the_wall_clock_begins() {
-        let offset = TimelineSpec { offset: Some("-1h".to_owned()), ..spec("1") };
-        let map = AgreedMap::next(None, &offset, 1, at(7200)).unwrap();
-        assert_eq!(map.virtual_time.value, VirtualInstant(Nanos::from_secs(3600)));
-        let host = AgreedMap::next(None, &TimelineSpec::default(), 1, at(7)).unwrap();
-        assert_eq!(host.virtual_time.value, VirtualInstant(at(7).0));
-        let anchor = super::super::timeline::Anchor { host: "@100".into(), virt: "@5000".into() };
-        let anchored = TimelineSpec { anchor: Some(anchor), ..spec("60") };
-        for instant in [100, 160, 1_000_000] {
-            let map = AgreedMap::next(None, &anchored, 1, at(instant)).unwrap();
-            let expected = VirtualInstant(Nanos::from_secs(5000 + (instant - 100) * 60));
-            assert_eq!(map.virtual_time.value, expected);
-        }
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_named() {
-        let date = |text: &str| TimelineSpec { date: Some(text.to_owned()), ..spec("1") };
-        for (spec, field, reason) in [
-            (spec("0"), "spec.rate", "cannot be zero"),
-            (spec("1/0"), "spec.rate", "denominator"),
-            (date("2038-02-30T00:00:00Z"), "spec.date", "day"),
-            (date("2038-02-03T00:00:00"), "spec.date", "zone"),
-            (date("2038-02-03"), "spec.date", "zone"),
-        ] {
-            let wrong = AgreedMap::next(None, &spec, 1, at(1)).unwrap_err().to_string();
-            assert!(wrong.contains(field) && wrong.contains(reason), "{wrong}");
-        }
-        AgreedMap::next(None, &date("2038-02-03T00:00:00+02:00"), 1, at(1)).unwrap();
-    }
 }

@@ -5,10 +5,12 @@
 //! - `node`: the report of a node's agent.
 //! - `written`: values stored as text in objects.
 //! - `map`: the mapping from the host's wall clock to a timeline's, as sent to all nodes.
+//! - `spec`: what the spec of a timeline asks for.
 
 pub mod chaos;
 pub mod map;
 pub mod node;
+pub mod spec;
 pub mod timeline;
 pub mod written;
 

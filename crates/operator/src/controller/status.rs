@@ -73,7 +73,7 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         && !last.map.as_ref().is_some_and(is_ahead)
     {
         let lead = facts.lead.plus(error.unwrap_or_default());
-        match AgreedMap::next(last.map.as_ref(), &timeline.spec, generation, now.after(lead)) {
+        match timeline.spec.next_map(last.map.as_ref(), generation, now.after(lead)) {
             Ok(next) => match last.map.clone().filter(|map| map.goes_on_as(&next)) {
                 // Nothing about the clocks has changed.
                 Some(map) => status.map = Some(AgreedMap { generation, ..map }),

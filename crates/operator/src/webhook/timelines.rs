@@ -5,8 +5,8 @@ use kube::runtime::reflector::ObjectRef;
 use serde_json::Value;
 
 use super::Known;
+use crate::api::Timeline;
 use crate::api::timeline::TimelineSpec;
-use crate::api::{AgreedMap, Timeline};
 use crate::{clock, members};
 
 /// The annotation of a namespace with the maximum number of timelines.
@@ -21,8 +21,8 @@ fn check(timeline: &Timeline, known: &Known) -> Result<(), String> {
     let last = known.timelines.get(&ObjectRef::from_obj(timeline));
     let map = last.as_ref().and_then(|last| last.status.as_ref()?.map.clone());
     members::check_selector(timeline)?;
-    AgreedMap::next(map.as_ref(), &timeline.spec, 0, clock::now())
-        .map_err(|wrong| wrong.to_string())?;
+    let spec = &timeline.spec;
+    spec.next_map(map.as_ref(), 0, clock::now()).map_err(|wrong| wrong.to_string())?;
     if last.is_none() {
         check_quota(timeline, known)?;
     }

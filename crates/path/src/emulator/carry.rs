@@ -11,10 +11,11 @@ use eigentime_clock::sleeper::Sleeper;
 use rustix::thread::nanosleep;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use super::flow::{Count, Flow};
 use super::host::{Error, Header, Port, Received, Sent, Slot, ip_bytes, segments};
 use super::line::Line;
 use super::stalls::{Punctuality, STALL_NS, Watch};
-use super::truth::{self, Count, Direction, Flow, Span, Writer};
+use super::truth::{self, Direction, Span, Writer};
 use super::way::{Fate, Settings, Way};
 
 /// The number of packets received between two checks of what is due: some 2 µs.

@@ -5,6 +5,7 @@
 //!
 //! - [`path`]: a path, from its [`settings`] to its [`summary`].
 //! - [`capacity`], [`queue`], [`cross`], [`way`], [`line`]: the arithmetic, with time as an input.
+//! - [`flow`]: what one direction has carried.
 //! - [`truth`]: what the path has carried, written and read.
 //! - [`stalls`]: the lateness of the emulator itself.
 //! - [`host`]: interfaces, namespaces, and the memory for arriving packets.
@@ -12,6 +13,7 @@
 pub mod capacity;
 mod carry;
 pub mod cross;
+pub mod flow;
 pub mod host;
 pub mod line;
 pub mod path;

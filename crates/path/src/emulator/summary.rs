@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::flow::{Count, Flow};
 use super::host::{End, Offload};
 use super::stalls::{Punctuality, STALL_NS};
-use super::truth::{Count, Flow};
 use eigentime_bandwidth::BitRate;
 
 /// What a path has carried, and how punctually.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::Capacity;
 use super::cross::{Cross, Traffic};
+use super::flow::Flow;
 use super::queue::Queue;
-use super::truth::Flow;
 use eigentime_bandwidth::BitRate;
 
 /// The settings of one direction of the path.
@@ -188,7 +188,7 @@ impl Way {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::truth::Count;
+    use super::super::flow::Count;
     use super::*;
 
     fn plain(capacity: BitRate) -> Settings {

@@ -9,8 +9,10 @@
 //! - `vm`: a virtual machine of our own.
 //! - `rootfs`: a container's temporary file system.
 //! - `process`: probes behind the pipes of a process.
+//! - `facts`: what is known of a level.
 
 pub mod command;
+mod facts;
 pub mod local;
 pub mod process;
 pub mod rootfs;
@@ -20,6 +22,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
+pub use facts::LevelFacts;
 pub use process::{Complaints, Outcome};
 
 use crate::stop::Stop;

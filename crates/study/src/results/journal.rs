@@ -9,27 +9,9 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use eigentime_probe::Record;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::load::Load;
-use crate::plan::StepId;
-
-/// The subject of a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Head {
-    /// The step; none for the activity of a load while the steps after `order` were measured.
-    pub step: Option<StepId>,
-    /// The level's name.
-    pub level: String,
-    /// The load.
-    pub load: Load,
-    /// The block.
-    pub block: u32,
-    /// The number of the step among all that were made.
-    pub order: u32,
-    /// When it began, in nanoseconds since the epoch.
-    pub begin_ns: i64,
-}
+use crate::plan::{Head, StepId};
 
 /// The folder of these files.
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use eigentime_doctor::Report;
 use eigentime_probe::metrics::{Metric, of_a_study};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
+use crate::levels::LevelFacts;
 use crate::load::Load;
 use crate::plan::Plan;
 use crate::summary::Summary;
@@ -99,18 +99,6 @@ pub struct Session {
     pub begin: String,
     /// Its end; null if it has not ended properly.
     pub end: Option<String>,
-}
-
-/// The properties of a level.
-#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LevelFacts {
-    /// How it was set up: `accelerator`, `namespaces`, …
-    pub notes: BTreeMap<String, String>,
-    /// The doctor's report there, from before the first measurement.
-    pub facts: Option<Report>,
-    /// Why it was not available, if it was not.
-    pub unavailable: Option<String>,
 }
 
 /// Something that was not measured.

@@ -6,7 +6,7 @@ use eigentime_probe::Record;
 use eigentime_probe::record::{Began, Served};
 use parquet_derive::ParquetRecordWriter;
 
-use super::journal::Head;
+use crate::plan::Head;
 
 /// A table: the common columns, then its own, each with its meaning.
 macro_rules! table {

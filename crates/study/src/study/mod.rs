@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use eigentime_probe::Record;
 use eigentime_probe::record::Skipped;
 
-use crate::levels::Level;
+use crate::levels::{Level, LevelFacts};
 use crate::load::{self, Load, Started};
 use crate::measurement::Measurement;
-use crate::plan::{Group, Step};
+use crate::plan::{Group, Head, Step};
 use crate::results::folder::Folder;
-use crate::results::journal::{Head, Journal};
-use crate::results::manifest::{LevelFacts, Skip, State};
+use crate::results::journal::Journal;
+use crate::results::manifest::{Skip, State};
 use crate::session::{Beside, Failure, Session};
 use crate::stop::Stop;
 

@@ -11,7 +11,7 @@ use super::numbers::{Cell, Part, Values, p99_of};
 use super::{Numbers, Row, Summary, Warps};
 use crate::load::Load;
 use crate::measurement::{ORDINARY, span};
-use crate::results::journal::Head;
+use crate::plan::Head;
 
 /// Gathers the data of a summary.
 #[derive(Debug, Default)]

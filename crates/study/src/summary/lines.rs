@@ -8,8 +8,8 @@ use eigentime_probe::record;
 use super::cells::length;
 use super::table::Column;
 use super::{Row, Summary, Warps};
+use crate::levels::LevelFacts;
 use crate::load::Load;
-use crate::results::manifest::LevelFacts;
 
 /// The share of all processors' time, in percent, that others may use on a machine that still
 /// counts as idle.

@@ -6,9 +6,9 @@ use eigentime_probe::metrics::CALLS;
 
 use super::cells::{Form, Kind, Unit};
 use super::{Row, Summary};
+use crate::levels::LevelFacts;
 use crate::load::Load;
 use crate::measurement::asked_ns;
-use crate::results::manifest::LevelFacts;
 
 /// A level and its heading.
 #[derive(Clone, Debug, PartialEq, Eq)]

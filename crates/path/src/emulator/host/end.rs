@@ -1,17 +1,9 @@
 //! An end of the path: an interface, in a network namespace.
 
 use std::fmt;
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::str::FromStr;
-use std::thread;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
-
-use super::error::{Error, What};
 
 /// An interface, in this or in another network namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,42 +49,6 @@ impl fmt::Display for End {
     }
 }
 
-impl End {
-    /// Opens a packet socket in its namespace, which receives nothing yet, and the statistics of
-    /// the interfaces there (`/proc/net/dev`). Both stay in that namespace, whoever uses them.
-    pub(super) fn open(&self) -> Result<(OwnedFd, File), Error> {
-        let open = || {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-            Ok((socket, File::open("/proc/thread-self/net/dev")?))
-        };
-        let fail = |error: io::Error| What::Socket.error(self, error);
-        let Some(namespace) = &self.namespace else { return open().map_err(fail) };
-        let namespace = find(namespace)?;
-        // A namespace belongs to a thread: this one enters it and does not return.
-        let there = || {
-            let kind = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(namespace.as_fd(), kind)
-                .map_err(|error| What::Namespace.error(self, error))?;
-            open().map_err(fail)
-        };
-        thread::scope(|scope| scope.spawn(there).join().expect("it does not panic"))
-    }
-}
-
-fn find(name: &str) -> Result<File, Error> {
-    let mut tried = match name.contains('/') {
-        true => name.to_owned(),
-        false => format!("/run/netns/{name}"),
-    };
-    let mut found = File::open(&tried);
-    if found.is_err() && name.bytes().all(|it| it.is_ascii_digit()) {
-        tried = format!("/proc/{name}/ns/net");
-        found = File::open(&tried);
-    }
-    found.map_err(|error| Error::NoNamespace { namespace: name.to_owned(), tried, error })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,12 +76,5 @@ mod tests {
             let error = text.parse::<End>().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
-    }
-
-    #[test]
-    fn a_namespace_that_is_not_there_is_named() {
-        let end: End = "et-no-such-namespace:eth0".parse().unwrap();
-        let error = end.open().unwrap_err().to_string();
-        assert!(error.contains("'et-no-such-namespace' (/run/netns/et-no"), "{error}");
     }
 }

@@ -7,6 +7,7 @@ mod calls;
 mod end;
 mod error;
 mod frame;
+mod namespace;
 mod offloads;
 mod port;
 mod ring;

@@ -15,6 +15,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use super::calls;
 use super::error::{Error, What};
 use super::frame::{TAG, put_tag};
+use super::namespace;
 use super::ring::{Ring, Slot, Taken};
 use super::{End, Offloads};
 
@@ -76,7 +77,7 @@ impl Port {
     /// # Errors
     /// If it does not exist or cannot be used.
     pub fn open(end: &End, under_way: u64) -> Result<Self, Error> {
-        let (socket, statistics) = end.open()?;
+        let (socket, statistics) = namespace::open(end)?;
         let spare = statistics.try_clone().map_err(|error| What::Interface.error(end, error))?;
         let (index, mtu) = look(end, &socket, spare)?;
         let fail = |error: io::Error| What::Socket.error(end, error);

@@ -6,9 +6,10 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::super::flow::{Count, Flow};
 use super::super::stalls::{Punctuality, Stall};
 use super::super::way::Settings;
-use super::{Count, Direction, Flow, Line, Span, VERSION};
+use super::{Direction, Line, Span, VERSION};
 use eigentime_bandwidth::BitRate;
 
 /// The truth of a path.

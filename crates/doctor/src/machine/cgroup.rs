@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::machine::{Machine, Unknown};
+use super::{Machine, Unknown};
 
 /// The version of the hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Processor times from /proc/stat (proc_stat(5)).
 
-use crate::machine::{Machine, Unknown};
+use super::{Machine, Unknown};
 
 /// Time of all processors together since the machine started, in ticks of USER_HZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,16 +1,9 @@
-//! The processor's counter, on which [`Clock`](crate::Clock) is built: the only
-//! architecture-specific part.
+//! The processor's counter, on which [`Clock`](crate::Clock) is built.
 //!
 //! It can be read whether or not the kernel uses it as its clocksource. Prefer the clock, except to
 //! examine the counter itself or to time a few instructions.
 
-#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
-mod arch;
-mod rate;
-
-pub use arch::{CLOCKSOURCE, is_invariant, read, read_ordered};
-pub use rate::{Parted, Rate};
+pub use crate::arch::{CLOCKSOURCE, is_invariant, read, read_ordered};
 
 #[cfg(test)]
 mod tests {

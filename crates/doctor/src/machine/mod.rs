@@ -1,4 +1,12 @@
 //! Where facts are read: the kernel's files, below a root that tests can replace.
+//!
+//! - `cgroup`: the control groups that limit this process's processor time.
+//! - `stat`: processor times.
+//! - `run`: the state when the checks began, for counters.
+
+pub mod cgroup;
+pub mod run;
+pub mod stat;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use eigentime_measure::Unknown;
 
-use crate::run::Run;
+use run::Run;
 
 /// This machine, or a folder of files that look like one.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::fmt;
 
 use rustix::time::ClockId;
 
-use super::read;
+use crate::counter::read;
 use crate::kernel::{self, Sample};
 use crate::verdict::timeline;
 

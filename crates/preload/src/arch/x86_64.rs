@@ -48,7 +48,7 @@ pub unsafe extern "C" fn syscall() {
         seccomp = const libc::SYS_seccomp,
         next = sym SYSCALL,
         confine = sym confine_and_find,
-        find = sym find,
+        find = sym find_syscall,
     )
 }
 
@@ -56,14 +56,14 @@ pub unsafe extern "C" fn syscall() {
 static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Looks it up, when the library starts or before.
-pub extern "C" fn find() {
+pub extern "C" fn find_syscall() {
     // SAFETY: the name is a C string. Every version of the C library has the function.
     SYSCALL.store(unsafe { libc::dlsym(libc::RTLD_NEXT, c"syscall".as_ptr()) }, Ordering::Relaxed);
 }
 
 /// The arguments are the program's.
 extern "C" fn confine_and_find(_seccomp: c_long, operation: c_uint) {
-    find();
+    find_syscall();
     if operation == libc::SECCOMP_SET_MODE_STRICT {
         confine_strictly();
     } else {

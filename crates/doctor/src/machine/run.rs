@@ -4,11 +4,11 @@ use eigentime_measure::bracket::{Bracket, narrowest};
 use eigentime_measure::stopwatch::{Began, Stopwatch};
 use rustix::time::ClockId;
 
-use crate::discipline::step::Watch;
-use crate::machine::{Machine, Unknown};
-use crate::surroundings::cgroup::Group;
-use crate::surroundings::stat::Times;
+use super::cgroup::Group;
+use super::stat::Times;
+use super::{Machine, Unknown};
 use crate::units;
+use crate::watch::Watch;
 
 /// Counters and clocks when the checks began.
 #[derive(Debug)]
