@@ -93,7 +93,7 @@ pub fn add(suite: &mut Suite) {
             suite.test(format!("tracers::ltrace::{name}::{user}"), &needs, move || body(user));
         };
         test("inside", ltrace_inside);
-        test("running", |user| running(LTRACE, user, &OPTIONS));
+        test("running", ltrace_running);
         test("waiting", ltrace_waiting);
     }
     let tracepoint = Path::new("/sys/kernel/tracing/events/raw_syscalls/sys_enter/id");
@@ -109,7 +109,7 @@ pub fn add(suite: &mut Suite) {
             suite.test(format!("tracers::perf::{name}::{label}"), &needs, move || body(&options));
         };
         test("inside", perf_inside);
-        test("running", |options| running(PERF, User::Myself, options));
+        test("running", perf_running);
         test("waiting", perf_waiting);
     }
     let records = Need::Other(rr_records(), "rr record, which needs hardware counters".into());
@@ -184,19 +184,39 @@ fn expect_answer(partner: &mut Partner, ms: f64) -> Outcome {
     Ok(())
 }
 
-/// A member whose call sites are rewritten keeps its time while it is traced, and afterwards.
-fn running(tool: Tool, user: User, options: &[&str]) -> Outcome {
-    let place = Place::of(user)?;
-    let out = workspace::scratch()?.join("calls");
+/// Starts a member whose call sites are rewritten.
+fn rewritten(place: &Place, options: &[&str]) -> Result<Partner, Broken> {
     let mut partner = Partner::start(place.run_private(options)?.arg(compiled()?))?;
     for _ in 0..CALLS {
         partner.ask("10")?;
     }
-    let attached = attach(tool, user, &out, partner.pid())?;
+    Ok(partner)
+}
+
+/// A member whose call sites are rewritten keeps its time while ltrace traces it, and afterwards.
+fn ltrace_running(user: User) -> Outcome {
+    let place = Place::of(user)?;
+    let out = workspace::scratch()?.join("calls");
+    let mut partner = rewritten(&place, &OPTIONS)?;
+    let attached = attach(LTRACE, user, &out, partner.pid())?;
     expect_on_time(&mut partner, WAIT_MS)?;
-    end(attached, &out, &tool.shows)?;
+    end(attached, &out, &LTRACE.shows)?;
     expect_on_time(&mut partner, WAIT_MS)?;
     partner.finish(STATUS)?;
+    place.expect_nobody()
+}
+
+/// The same with perf, which ends with the process: if it is ended, it does not write what it has not
+/// read yet.
+fn perf_running(options: &[&str]) -> Outcome {
+    let place = Place::new()?;
+    let out = workspace::scratch()?.join("calls");
+    let mut partner = rewritten(&place, options)?;
+    let attached = attach(PERF, User::Myself, &out, partner.pid())?;
+    expect_on_time(&mut partner, WAIT_MS)?;
+    partner.finish(STATUS)?;
+    attached.finish(LIMIT)?.expect_code(0)?;
+    expect_seen(&out, &PERF.shows)?;
     place.expect_nobody()
 }
 
@@ -226,9 +246,10 @@ fn perf_waiting(options: &[&str]) -> Outcome {
     let attached = attach(PERF, User::Myself, &out, partner.pid())?;
     place.done(&["leap", "x", "+1d"])?;
     expect_answer(&mut partner, DAY_MS)?;
-    end(attached, &out, &PERF.shows)?;
     expect_on_time(&mut partner, WAIT_MS)?;
     partner.finish(STATUS)?;
+    attached.finish(LIMIT)?.expect_code(0)?;
+    expect_seen(&out, &PERF.shows)?;
     place.remove("x")
 }
 

@@ -1,27 +1,22 @@
 //! What users may do with the processes and timelines of each other: attach, adopt, make checkpoints.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::attach::moves::{LIMIT, Outside};
+use crate::attach::moves::{LIMIT, Outside, wait_until};
 use crate::checkpoints::criu;
 use crate::command::{Finished, Running, User, run, start};
 use crate::ensure;
 use crate::named::place::Place;
 use crate::needs::{Need, exits_with};
-use crate::processes::send;
+use crate::processes::{send, tracer_of};
+use crate::programs::{Build, Program};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::workspace;
-
-/// Closes itself to other processes of its user, and waits for a line.
-const CLOSED: &str = "
-import ctypes
-ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
-print('closed', flush=True)
-input()
-";
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
@@ -30,7 +25,7 @@ pub fn add(suite: &mut Suite) {
         suite.test(format!("consent::{name}"), &[&nobody[..], needs].concat(), body);
     };
     test("attach::by_root", &[], attached_by_root);
-    test("attach::closed_process", &[Need::Tool("python3")], closed_process);
+    test("attach::closed_process", &[Need::Program(Build::Dynamic)], closed_process);
     test("attach::member_of_another", &[], member_of_another);
     test("adopt::of_root", &[], || adopted_by_another(User::Myself, User::Nobody));
     test("adopt::of_nobody", &[], || adopted_by_another(User::Nobody, User::Myself));
@@ -65,7 +60,13 @@ fn member(place: &Place) -> Result<(Running, u32), Broken> {
     let mut running = start(command.args(["sh", "-c", "echo $$; exec sleep 1000"]))?;
     let pid = running.next_line(LIMIT)?.parse()?;
     place.wait_until("x", "it sleeps", |shown| shown.waits(pid, &[]))?;
+    await_release(pid)?;
     Ok((running, pid))
+}
+
+/// Waits until the supervisor no longer traces a process.
+fn await_release(pid: u32) -> Outcome {
+    wait_until("nothing traces it", || tracer_of(pid).is_none())
 }
 
 /// The member is as it was, and the timeline has no others.
@@ -84,6 +85,7 @@ fn attached_by_root() -> Outcome {
     program.next_line(LIMIT)?;
     let pid = program.child.id();
     of_root.attached(pid, &["--timeline", "x", "--rate", "2"])?;
+    await_release(pid)?;
     let before = Outside::of(pid)?;
     let refused = asks(User::Nobody, &of_nobody, &["detach", "--pid", &pid.to_string()])?;
     expect_refusal(&refused, 125, "is in no named timeline of this user")?;
@@ -92,12 +94,14 @@ fn attached_by_root() -> Outcome {
     expect_untouched(&of_root, pid, &before)
 }
 
-/// A process that its user may not trace is not attached.
+/// A process that its user may not trace, because its file may not be read, is not attached.
 fn closed_process() -> Outcome {
     let place = Place::of(User::Nobody)?;
-    let mut command = User::Nobody.wrap("python3");
-    let mut program = start(command.args(["-c", CLOSED]).stdin(Stdio::piped()))?;
-    ensure!(program.next_line(LIMIT)? == "closed", "it is not ready");
+    let path = workspace::scratch()?.join("program");
+    workspace::copy_program(&Program::Ticking.path(Build::Dynamic), &path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o711))?;
+    let mut program = start(User::Nobody.wrap(path).stdin(Stdio::null()))?;
+    program.next_line(LIMIT)?;
     let pid = program.child.id();
     let before = Outside::of(pid)?;
     let refused = asks(User::Nobody, &place, &["attach", "--pid", &pid.to_string()])?;
