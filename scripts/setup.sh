@@ -51,6 +51,7 @@ present() { # PACKAGE
         clang) compgen -c clang | grep -xqE 'clang(-[0-9]+)?' ;;
         golang-go) command -v go >/dev/null ;;
         default-jdk-headless) command -v javac >/dev/null ;;
+        linux-perf) command -v perf >/dev/null ;;
         maven) command -v mvn >/dev/null ;;
         nodejs) command -v node >/dev/null ;;
         npm) command -v npm >/dev/null ;;

@@ -3,7 +3,7 @@
 //! is reported and keeps running unchanged.
 
 // Shared by these tests; contains no tests.
-mod moves;
+pub mod moves;
 
 mod busy;
 mod endless;

@@ -50,7 +50,7 @@ fn script(name: &str) -> Vec<OsString> {
 }
 
 /// What `scripts/criu.sh` brings, or the machine has.
-fn criu() -> Option<PathBuf> {
+pub fn criu() -> Option<PathBuf> {
     let is_new = |path: &PathBuf| {
         let told = Command::new(path).arg("--version").output();
         let text = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
@@ -202,6 +202,7 @@ pub fn add(suite: &mut Suite) {
         ("retried", "retried"),
         ("attached", "attached"),
         ("refused_timelines", "refused-timelines"),
+        ("written_by_others", "written-by-others"),
     ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || moves(case, c()));
     }

@@ -1,6 +1,8 @@
 //! Who may do what to whom: the lines of the table in SECURITY.md that need no container;
 //! `containers::consent` has the others.
 
+mod users;
+
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -38,6 +40,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("consent::ctl::found_elsewhere", &[Need::Root], found_elsewhere);
     suite.test("consent::wake::no_descriptor_left", &[Need::Tool("prlimit")], no_descriptor_left);
     suite.test("consent::wake::no_process_left", &[Need::Root], no_process_left);
+    users::add(suite);
 }
 
 fn sets(user: User, options: &[&str], words: &[&str]) -> Result<Finished, Broken> {

@@ -62,6 +62,7 @@ mod setclock;
 mod signals;
 mod starts;
 mod status;
+mod tracers;
 mod tree;
 mod valgrind;
 mod vm;
@@ -140,6 +141,7 @@ fn main() -> ExitCode {
     checkpoints::add(&mut suite);
     bandwidth::add(&mut suite);
     debuggable::add(&mut suite);
+    tracers::add(&mut suite);
     conformance::add(&mut suite);
     doctor::add(&mut suite);
     containers::add(&mut suite);

@@ -13,6 +13,7 @@
 //!   before it is restored.
 //! - `subject`: the processes of a checkpoint.
 //! - `dump`, `restore`: there and back.
+//! - `trust`: who can have written a checkpoint.
 //! - `passes`: the runs of CRIU for a dump.
 //! - `processor`: features that programs may have detected and another processor lacks.
 //! - `script`: what CRIU calls while the processes are stopped.
@@ -38,6 +39,7 @@ mod script;
 mod seals;
 mod subject;
 mod timers;
+mod trust;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,6 +91,12 @@ pub enum Error {
     Exists(PathBuf),
     #[error("{path} is not a complete checkpoint: {reason}\nhelp: create it again")]
     Damaged { path: PathBuf, reason: String },
+    #[error(
+        "users other than this one may have written {path}, and a checkpoint decides what is executed as root\n\
+         help: if you trust all who may have written it: chown --recursive --no-dereference root {directory}; \
+         chmod --recursive go-w {directory}"
+    )]
+    Untrusted { directory: PathBuf, path: PathBuf },
     #[error(
         "{path} is a checkpoint of format version {found}, and eigentime {} supports version \
          {known}\n\

@@ -15,7 +15,7 @@ use crate::criu::{known, outcome, place_for_log};
 use crate::directory::{Manifest, OWN, Scratch, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
-use crate::{Criu, Error, processor};
+use crate::{Criu, Error, processor, trust};
 
 /// How a checkpoint is restored.
 pub struct Restoring<'a> {
@@ -58,6 +58,7 @@ pub struct Restored {
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let Restoring { directory, timeline, clocked, criu, arguments, calls } = *restoring;
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
+    trust::check(&directory)?;
     let Manifest { made, moved, instructions, .. } = Manifest::read(&directory, OWN)?;
     moved.check()?;
     let pid = made.root;

@@ -140,6 +140,11 @@ impl Partner {
     /// Sends a line, and reads the answer up to `done`.
     pub fn ask(&mut self, line: &str) -> Result<Answer, Broken> {
         self.say(line)?;
+        self.answer()
+    }
+
+    /// Reads the answer to a line that was sent, up to `done`.
+    pub fn answer(&mut self) -> Result<Answer, Broken> {
         let mut answer = Answer::default();
         loop {
             let line = self.running.next_line(LIMIT)?.to_owned();

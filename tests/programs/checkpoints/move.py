@@ -346,6 +346,41 @@ def refusals(program):
     moving.end()
 
 
+def written_by_others(program):
+    """What another user may have written is not restored, as it decides what runs as root."""
+    nobody = 65534
+    moving = Moving("written", program, TIMELINE)
+    moving.await_lines(3)
+    moving.checkpoint()
+    moving.reap()
+    directory, written = moving.directory, len(moving.lines())
+    mode = directory.stat().st_mode & 0o777
+    ensure(mode == 0o700, f"its mode is {mode:o}")
+    image = sorted((directory / "images").glob("pages-*.img"))[0]
+
+    def refused():
+        said = command("restore", directory, status=125)
+        ensure("users other than this one" in said and "chmod" in said, said)
+
+    for path in [directory, directory / "images", image]:
+        os.chown(path, nobody, -1)
+        refused()
+        os.chown(path, 0, -1)
+    directory.chmod(0o755)
+    for path in [directory, directory / "images", image, directory / "manifest.json"]:
+        mode = path.stat().st_mode
+        path.chmod(mode | 0o020)
+        refused()
+        path.chmod(mode)
+    # No other user reaches these.
+    image.chmod(0o666)
+    directory.chmod(0o700)
+    ensure("written" not in command("ctl", "list"), "it has a timeline")
+    moving.restore()
+    moving.await_lines(written + 3)
+    moving.end()
+
+
 def refused_timelines(program):
     """Timelines whose programs cannot be written, each with the reason."""
     slewed = Moving("slewed", program, TIMELINE)
@@ -678,6 +713,7 @@ def main(case, *program):
         "killing-restore": lambda count: killing_restore(program, int(count)),
         "uptime": lambda: uptime(program),
         "refused-timelines": lambda: refused_timelines(program),
+        "written-by-others": lambda: written_by_others(program),
         "attached": lambda: attached(program),
         "twice": lambda: twice(program),
         "contended": lambda: contended(program),
