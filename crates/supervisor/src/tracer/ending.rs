@@ -7,12 +7,12 @@
 
 use std::mem::offset_of;
 
-use eigentime_calls::{Kind, Time, Wait};
+use eigentime_calls::Kind;
 use eigentime_vdso::KernelFunctions;
 
 use super::notes::Note;
 use super::tracee::Tracee;
-use super::wait_restart::is_caught;
+use super::wait_restart::{is_caught, waits_for_time};
 use super::{Standing, Supervisor};
 use crate::arch::Registers;
 
@@ -48,15 +48,5 @@ impl Supervisor {
         self.processes();
         self.ask(|_, state| state.process == Some(process) && !state.halted);
         Ok(())
-    }
-}
-
-/// Whether a call waits for a time that is still to come, as far as its arguments tell.
-pub fn waits_for_time(tracee: Tracee, registers: &Registers, wait: &Wait) -> bool {
-    match wait.time(&registers.args()) {
-        None => false,
-        Some(Time::Millis(_)) => true,
-        Some(Time::At(at)) => tracee.read_words::<2>(at).is_ok_and(|time| time != [0; 2]),
-        Some(Time::Through(at)) => tracee.read_words::<3>(at).is_ok_and(|[_, _, time]| time != 0),
     }
 }

@@ -10,10 +10,9 @@ use eigentime_vdso::{Frame, symbols};
 
 use super::Supervisor;
 use super::blocked::Blocked;
-use super::ending::waits_for_time;
 use super::kernel_vdso;
 use super::tracee::Tracee;
-use super::wait_restart::is_caught;
+use super::wait_restart::{is_caught, waits_for_time};
 use crate::arch::{
     RESTART_ALWAYS, RESTART_AS_HANDLER_SAYS, RESTART_UNLESS_HANDLED, RESTORES_FLAGS, Registers,
     SAVES_FLAGS, STEP_FLAG, restart_result,

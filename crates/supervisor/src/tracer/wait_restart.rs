@@ -6,12 +6,11 @@
 //! that ends the call at once, and then the image computes the time again. If a signal handler runs
 //! before that, the kernel itself decides whether the call ends.
 
-use eigentime_calls::{Call, Form, Nr, TimedOut};
+use eigentime_calls::{Call, Form, Nr, Time, TimedOut, Wait};
 use eigentime_vdso::Waiting;
 use nix::unistd::Pid;
 
 use super::blocked::Blocked;
-use super::ending::waits_for_time;
 use super::plain::bytes_of;
 use super::tracee::Tracee;
 use super::{Supervisor, Thread};
@@ -172,6 +171,16 @@ impl Supervisor {
     pub(super) fn is_in_image(&self, registers: &Registers) -> bool {
         let layout = self.layout;
         (layout.image()..layout.image_end()).contains(&registers.ip())
+    }
+}
+
+/// Whether a call waits for a time that is still to come, as far as its arguments tell.
+pub fn waits_for_time(tracee: Tracee, registers: &Registers, wait: &Wait) -> bool {
+    match wait.time(&registers.args()) {
+        None => false,
+        Some(Time::Millis(_)) => true,
+        Some(Time::At(at)) => tracee.read_words::<2>(at).is_ok_and(|time| time != [0; 2]),
+        Some(Time::Through(at)) => tracee.read_words::<3>(at).is_ok_and(|[_, _, time]| time != 0),
     }
 }
 

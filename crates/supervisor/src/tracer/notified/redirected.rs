@@ -4,8 +4,8 @@ use eigentime_calls::{Call, Kind, Wait, Watch};
 use eigentime_vdso::{NO_HINT, symbols};
 
 use super::super::Supervisor;
-use super::super::ending::waits_for_time;
 use super::super::tracee::Tracee;
+use super::super::wait_restart::waits_for_time;
 use super::answers::{is_exec, is_unstarted};
 use super::listener::Asked;
 use crate::arch::{Registers, restart_result};
