@@ -125,13 +125,13 @@ pub fn clock(image: &[u8]) -> Option<HostInstant> {
 }
 
 fn take_number(message: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
+    let mut value = 0;
     for shift in (0..u64::BITS).step_by(7) {
         let (byte, rest) = message.split_first()?;
         *message = rest;
-        number |= u64::from(byte & 0x7f) << shift;
+        value |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
-            return Some(number);
+            return Some(value);
         }
     }
     None
