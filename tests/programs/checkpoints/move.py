@@ -356,7 +356,7 @@ def written_by_others(program):
     directory, written = moving.directory, len(moving.lines())
     mode = directory.stat().st_mode & 0o777
     ensure(mode == 0o700, f"its mode is {mode:o}")
-    image = sorted((directory / "images").glob("pages-*.img"))[0]
+    image = min((directory / "images").glob("pages-*.img"))
 
     def refused():
         said = command("restore", directory, status=125)
