@@ -265,7 +265,9 @@ def measure(
     def left_open(suite: Suite) -> bool:
         return undecided(samples, {probe.key for probe in suite.probes})
 
-    Runner(levels, settings, deadline, progress, samples, left_open).run(suites)
+    Runner(levels, settings, deadline, progress, samples, left_open, there.reap).run(
+        suites
+    )
     version = machine.version(str(eigentime), "--version")
     rate_after = programs.tick_rate(PROGRAMS)
     return Report(

@@ -15,7 +15,7 @@ from eigenbench.suites import Effort, Efforts, Failure, Outcome, Value
 
 # Of each kind in a round, for which the members are started anew.
 CHANGES = 5
-HANG_S = 15.0
+HANG_S = 45.0
 # Starting a thousand programs takes a while.
 HANG_MANY_S = 60.0
 

@@ -26,7 +26,7 @@ def removed(
 ) -> Iterator[None]:
     """Removes what has appeared meanwhile and belongs to no process."""
     before = set(_found(folder))
-    # A folder that cannot be read cannot be written to, either.
+    # A folder that cannot be entered cannot be written to, either.
     new = [
         path
         for path in folders

@@ -78,6 +78,8 @@ def child(
     """A running child; it is ended on leaving, if it has not ended by itself."""
     process = subprocess.Popen(
         argv,
+        # `next_line` asks the kernel whether there is another line.
+        bufsize=0,
         stdin=stdin,
         stdout=out,
         stderr=err,

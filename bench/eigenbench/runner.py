@@ -36,6 +36,9 @@ class Runner:
     samples: Samples
     # Whether more rounds of a suite may decide what is still undecided.
     undecided: Callable[[Suite], bool] = lambda _: False
+    # Reaps orphans before each level: a change of a timeline takes longer for each process on the
+    # host, and so for each zombie that earlier suites left.
+    reap: Callable[[], object] = lambda: None
 
     def run(self, suites: Sequence[Suite]) -> None:
         """Measures every suite."""
@@ -65,6 +68,7 @@ class Runner:
                 self.progress.show(
                     f"{suite.name}: round {number + 1}{of}: {level.title}"
                 )
+                self.reap()
                 start = time.monotonic()
                 for outcome in suite.measure(level, tuple(wanted[key]), deadline):
                     self._keep(outcome, key, number, wanted[key], deadline)

@@ -1,7 +1,7 @@
 """Levels alternate, and what has failed once is not measured again."""
 
 import unittest
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from eigenbench import levels
@@ -52,6 +52,7 @@ def run(
     quick: bool = False,
     rounds: int | None = None,
     open_until: int = 0,
+    reap: Callable[[], object] = lambda: None,
 ) -> Samples:
     """Runs the suite over both levels; a target is undecided before this many rounds."""
     by_key = {A: Level(A, "a", "", ((),)), B: Level(B, "b", "", ((),), absent=absent)}
@@ -61,7 +62,9 @@ def run(
     def undecided(_: Suite) -> bool:
         return len(samples.of("good", A)) < open_until
 
-    Runner(by_key, settings, Deadline(10), Progress(), samples, undecided).run([suite])
+    Runner(by_key, settings, Deadline(10), Progress(), samples, undecided, reap).run(
+        [suite]
+    )
     return samples
 
 
@@ -97,6 +100,11 @@ class Running(unittest.TestCase):
         suite = Scripted()
         run(suite, quick=True)
         self.assertEqual(len(suite.calls), 2)
+
+    def test_orphans_are_reaped_before_each_level(self) -> None:
+        suite = Scripted()
+        run(suite, quick=True, reap=lambda: suite.calls.append(("reap", ())))
+        self.assertEqual([key for key, _ in suite.calls], ["reap", A, "reap", B])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 //! Tools that trace the calls of a program, inside a timeline and from outside: the program keeps its
-//! time. `debuggable` has gdb and strace.
+//! time, unless the tool starts it by ptrace. `debuggable` has gdb and strace.
 
 use std::fs;
 use std::path::{Path, PathBuf};

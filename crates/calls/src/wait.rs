@@ -242,7 +242,7 @@ impl Wait {
     #[must_use]
     pub fn restart_early(&self, args: &[u64; 6]) -> Restart {
         match self.mask {
-            _ if self.form == Form::RingArgument => Restart::Always,
+            _ if self.form == Form::RingArgument && argument(args, 1) != 0 => Restart::Always,
             Some(mask) if argument(args, mask) != 0 => Restart::Always,
             _ => self.restart(args),
         }

@@ -93,8 +93,8 @@ pub enum Error {
     Damaged { path: PathBuf, reason: String },
     #[error(
         "users other than this one may have written {path}, and a checkpoint decides what is executed as root\n\
-         help: if you trust all who may have written it: chown --recursive --no-dereference root {directory}; \
-         chmod --recursive go-w {directory}"
+         help: if you trust all who may have written it, copy it to a directory of root's, or: \
+         chown --recursive --no-dereference root '{directory}'; chmod --recursive go-w '{directory}'"
     )]
     Untrusted { directory: PathBuf, path: PathBuf },
     #[error(

@@ -57,8 +57,7 @@ pub struct Restored {
 /// If it cannot be restored; then none of its processes exists.
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let Restoring { directory, timeline, clocked, criu, arguments, calls } = *restoring;
-    let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
-    trust::check(&directory)?;
+    let directory = trust::check(directory)?;
     let Manifest { made, moved, instructions, .. } = Manifest::read(&directory, OWN)?;
     moved.check()?;
     let pid = made.root;

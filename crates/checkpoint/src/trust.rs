@@ -1,7 +1,7 @@
 //! Who can have written a checkpoint: it decides what its processes execute, and as which user.
 
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,40 +13,54 @@ use crate::Error;
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Checks that only this user can have written a directory and everything in it.
-pub fn check(directory: &Path) -> Result<(), Error> {
-    let failed = |error| Error::Damaged { path: directory.into(), reason: format!("{error}") };
-    let found = fs::metadata(directory).map_err(failed)?;
+/// Checks that only root and this user can have written a directory and everything in it, and returns
+/// its path without symbolic links. The directories above are not checked: whoever may rename in one
+/// of them can put another checkpoint in its place.
+pub fn check(directory: &Path) -> Result<PathBuf, Error> {
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            Error::Damaged { path: directory.into(), reason: error.to_string() }
+        }
+        _ => Error::file("read", directory)(error),
+    };
+    let real = fs::canonicalize(directory).map_err(failed)?;
+    let found = fs::metadata(&real).map_err(failed)?;
+    // Others cannot open what is in a closed directory, unless they did before it was closed.
     let is_closed = found.mode() & OTHERS == 0;
-    let mut doubtful = (!is_own(&found) || is_open(&found)).then(|| directory.to_owned());
+    let mut doubtful = (!is_own(&found) || is_open(&found)).then(|| real.clone());
     if doubtful.is_none() {
-        let is_doubtful = |found: &Metadata| !is_own(found) || (!is_closed && is_open(found));
-        doubtful = first_below(directory, &is_doubtful).map_err(failed)?;
+        let is_doubtful = |path: &Path, found: &Metadata| match found.is_symlink() {
+            true => fs::canonicalize(path).is_ok_and(|target| !target.starts_with(&real)),
+            false => !is_closed && is_open(found),
+        };
+        let is_doubtful =
+            |path: &Path, found: &Metadata| !is_own(found) || is_doubtful(path, found);
+        doubtful = first_below(&real, &is_doubtful).map_err(failed)?;
     }
     match doubtful {
-        None => Ok(()),
-        Some(path) => Err(Error::Untrusted { directory: directory.to_owned(), path }),
+        None => Ok(real),
+        Some(path) => Err(Error::Untrusted { directory: real, path }),
     }
 }
 
 fn is_own(found: &Metadata) -> bool {
-    found.uid() == geteuid().as_raw()
+    [0, geteuid().as_raw()].contains(&found.uid())
 }
 
-/// Whether others may write to it. The mode of a symbolic link has no meaning.
+/// Whether others may write to it.
 fn is_open(found: &Metadata) -> bool {
-    !found.is_symlink() && found.mode() & OTHERS_WRITE != 0
+    found.mode() & OTHERS_WRITE != 0
 }
 
 /// The first entry below a directory for which this holds.
 fn first_below(
     directory: &Path,
-    holds: &impl Fn(&Metadata) -> bool,
+    holds: &impl Fn(&Path, &Metadata) -> bool,
 ) -> io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let found = entry.metadata()?;
-        if holds(&found) {
+        if holds(&entry.path(), &found) {
             return Ok(Some(entry.path()));
         }
         if found.is_dir()

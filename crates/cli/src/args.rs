@@ -308,8 +308,8 @@ pub struct ClockOptions {
     #[arg(long, value_name = "continue|catch-up", value_parser = str::parse::<Policy>)]
     pub policy: Option<Policy>,
 
-    /// Do not rewrite system calls in the program's code, not even frequent ones: the supervisor
-    /// then stops each wait with a timeout
+    /// Do not rewrite system calls in the program's code, not even frequent ones: each
+    /// wait with a timeout then stops the program until the supervisor has answered
     #[arg(long)]
     pub no_rewrite: bool,
 }

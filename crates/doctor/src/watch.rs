@@ -10,8 +10,9 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::units;
 use eigentime_measure::Unknown;
+
+use crate::units;
 
 /// The movement of CLOCK_REALTIME against CLOCK_MONOTONIC that is not a step: both have the same
 /// rate, and whole nanoseconds are rounded twice.

@@ -1,7 +1,7 @@
 //! What users may do with the processes and timelines of each other: attach, adopt, make checkpoints.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -168,8 +168,12 @@ fn checkpoint_of_another_user() -> Outcome {
     is_not_written(User::Myself, &Place::new()?, &Place::of(User::Nobody)?, reason)
 }
 
-/// CRIU needs capabilities.
+/// CRIU needs capabilities, and a checkpoint of root's is closed.
 fn checkpoint_by_nobody() -> Outcome {
     let place = Place::of(User::Nobody)?;
-    is_not_written(User::Nobody, &place, &place, "checkpoints are made and restored by root")
+    is_not_written(User::Nobody, &place, &place, "checkpoints are made and restored by root")?;
+    let closed = workspace::scratch()?.join("checkpoint");
+    DirBuilder::new().mode(0o700).create(&closed)?;
+    let refused = asks(User::Nobody, &place, &["restore", workspace::text(&closed)])?;
+    expect_refusal(&refused, 125, "Permission denied")
 }

@@ -372,6 +372,11 @@ def written_by_others(program):
         path.chmod(mode | 0o020)
         refused()
         path.chmod(mode)
+    outside = directory.with_name("outside")
+    image.rename(outside)
+    image.symlink_to(outside)
+    refused()
+    outside.rename(image)
     # No other user reaches these.
     image.chmod(0o666)
     directory.chmod(0o700)

@@ -139,7 +139,7 @@ pub enum Mode {
     Fixed,
     /// This percentage, at random.
     FixedPercent,
-    /// A random percentage, at most this one, at random.
+    /// Of a random percentage up to this one, at random.
     RandomMaxPercent,
 }
 

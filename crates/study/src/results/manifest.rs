@@ -95,7 +95,7 @@ pub enum State {
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its begin.
+    /// Its beginning.
     pub begin: String,
     /// Its end; null if it has not ended properly.
     pub end: Option<String>,

@@ -44,7 +44,7 @@ pub struct Row {
     pub measurement: String,
     /// The interval of sleeps and events, in nanoseconds.
     pub interval_ns: Option<u64>,
-    /// What served calls and readings of the vDSO: `vdso`, `system_call`; null for the others.
+    /// What served calls and readings of the vDSO: `vdso`, `system_call`; empty for the others.
     pub served: Vec<String>,
     /// The number of values; for events, these are the times from one to the next.
     pub count: u64,

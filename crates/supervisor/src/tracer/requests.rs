@@ -127,7 +127,7 @@ impl Supervisor {
             | Request::Adopt { .. }
             | Request::Adopted
             | Request::Rest
-            | Request::Wake => unreachable!("carried out in several steps"),
+            | Request::Wake => return Err("it is carried out in several steps".to_owned()),
         })
     }
 
