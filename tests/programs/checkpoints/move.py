@@ -374,7 +374,7 @@ def written_by_others(program):
         path.chmod(mode)
     outside = directory.with_name("outside")
     image.rename(outside)
-    image.symlink_to(outside)
+    image.symlink_to(outside.absolute())
     refused()
     outside.rename(image)
     # No other user reaches these.
