@@ -6,6 +6,7 @@ with the host and with tracing for life.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -206,30 +207,25 @@ def first_calls(finished: Finished) -> list[float] | str:
 
 def moment_suites(programs: Programs, folder: Path) -> list[Suite]:
     """Processes, threads, signals, a build, and the first waits."""
+    calls = partial(Calls, programs=programs, levels=TRACED, columns=COLUMNS)
     return [
-        Calls(
+        calls(
             name="fork",
             title="`fork` without `exec`, with the child's end and the wait for it",
             note="Best of five batches in each round.",
             probes=(Probe(FORK, "`fork`, `_exit`, `waitpid`", MICROSECONDS),),
             batch_ns=20e6,
             efforts=Efforts(Effort(15, 20), Effort(3, 6)),
-            programs=programs,
-            levels=TRACED,
-            columns=COLUMNS,
         ),
-        Calls(
+        calls(
             name="threads",
             title="A thread that ends at once, with the wait for it",
             note="Best of five batches in each round.",
             probes=(Probe(THREAD, "`pthread_create`, `pthread_join`", MICROSECONDS),),
             batch_ns=20e6,
             efforts=Efforts(Effort(21, 20), Effort(3, 6)),
-            programs=programs,
-            levels=TRACED,
-            columns=COLUMNS,
         ),
-        Calls(
+        calls(
             name="signals",
             title="Signals to the process itself, with a handler",
             note="Best of five batches in each round. The second row is the cost for a "
@@ -241,9 +237,6 @@ def moment_suites(programs: Programs, folder: Path) -> list[Suite]:
             ),
             batch_ns=10e6,
             efforts=Efforts(Effort(15, 20), Effort(3, 6)),
-            programs=programs,
-            levels=TRACED,
-            columns=COLUMNS,
         ),
         Makes(programs, folder),
         FirstWaits(programs),

@@ -11,7 +11,7 @@ use crate::attach::moves::{LIMIT, Partner, wait_until};
 use crate::command::{Finished, Running, User, run, start};
 use crate::ensure;
 use crate::named::place::Place;
-use crate::needs::{Need, exits_with, find_tool};
+use crate::needs::{Need, exits_with};
 use crate::processes::{send, tracer_of};
 use crate::suite::{Broken, Outcome, Suite};
 use crate::timeline::{FUTURE, TENFOLD};
@@ -112,16 +112,17 @@ pub fn add(suite: &mut Suite) {
         test("running", perf_running);
         test("waiting", perf_waiting);
     }
-    let records = Need::Other(rr_records(), "rr record, which needs hardware counters".into());
-    suite.test("tracers::rr::inside", &[Need::Tool("gcc"), records], rr_inside);
+    let needs = [Need::Tool("gcc"), Need::Tool("rr")];
+    suite.prepared_test("tracers::rr::inside", &needs, rr_records, |()| rr_inside());
 }
 
-/// Whether rr works outside a timeline.
-fn rr_records() -> bool {
-    let Some(directory) = find_tool("rr").and_then(|_| workspace::scratch().ok()) else {
-        return false;
-    };
-    exits_with(Command::new("rr").args(["record", "-o"]).arg(directory.join("rr")).arg("true"), 0)
+/// Checks that rr works outside a timeline.
+fn rr_records() -> Result<(), String> {
+    let out = workspace::scratch().map_err(|Broken(why)| why)?.join("rr");
+    match exits_with(Command::new("rr").args(["record", "-o"]).arg(out).arg("true"), 0) {
+        true => Ok(()),
+        false => Err("rr record, which needs hardware counters".to_owned()),
+    }
 }
 
 /// Returns the compiled program.

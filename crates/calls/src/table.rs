@@ -2,8 +2,8 @@
 
 use crate::arch::{self, Numbered};
 use crate::{
-    Base, Call, Form, Kind, Left, MSG_WAITALL, On, Partial, RING_ABS_TIMER, Read, Restart, Row,
-    Set, Socket, TIMER_ABSTIME, TimedOut, Timer, TimerOp, Via, Wait, Watch, WokenBy,
+    Base, Call, Form, Kind, Left, MSG_WAITALL, On, Partial, RING_ABS_TIMER, RING_SUBMITS, Read,
+    Restart, Row, Set, Socket, TIMER_ABSTIME, TimedOut, Timer, TimerOp, Via, Wait, Watch, WokenBy,
 };
 
 const EAGAIN: u16 = 11;
@@ -262,7 +262,6 @@ pub const ROWS: &[Row] = &[
         "__futex_wait, kernel/futex/waitwake.c",
     ),
     noted(
-        // With requests to submit, in argument 1.
         partial_if(
             waits(
                 arch::IO_URING_ENTER,
@@ -277,7 +276,7 @@ pub const ROWS: &[Row] = &[
                 WokenBy::Unknown,
                 "io_run_task_work_sig, io_uring/io_uring.c",
             ),
-            1,
+            RING_SUBMITS,
             u32::MAX,
         ),
         "with IORING_ENTER_EXT_ARG, not with IORING_ENTER_EXT_ARG_REG",

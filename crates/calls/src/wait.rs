@@ -242,7 +242,9 @@ impl Wait {
     #[must_use]
     pub fn restart_early(&self, args: &[u64; 6]) -> Restart {
         match self.mask {
-            _ if self.form == Form::RingArgument && argument(args, 1) != 0 => Restart::Always,
+            _ if self.form == Form::RingArgument && argument(args, RING_SUBMITS) != 0 => {
+                Restart::Always
+            }
             Some(mask) if argument(args, mask) != 0 => Restart::Always,
             _ => self.restart(args),
         }
@@ -304,6 +306,8 @@ const fn futex(op: u32, absolute: bool, clock: FutexClock, restart: Restart) -> 
     FutexOp { op, absolute, clock, restart }
 }
 
+/// The argument of io_uring_enter with the number of requests that it submits first.
+pub const RING_SUBMITS: u8 = 1;
 /// IORING_ENTER_EXT_ARG: argument 4 of io_uring_enter is a structure.
 pub const RING_EXT_ARG: u32 = 1 << 3;
 /// IORING_ENTER_ABS_TIMER: its time is absolute.

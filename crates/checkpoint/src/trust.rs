@@ -27,16 +27,16 @@ pub fn check(directory: &Path) -> Result<PathBuf, Error> {
     let found = fs::metadata(&real).map_err(failed)?;
     // Others cannot open what is in a closed directory, unless they did before it was closed.
     let is_closed = found.mode() & OTHERS == 0;
-    let mut doubtful = (!is_own(&found) || is_open(&found)).then(|| real.clone());
-    if doubtful.is_none() {
-        let is_doubtful = |path: &Path, found: &Metadata| match found.is_symlink() {
-            true => fs::canonicalize(path).is_ok_and(|target| !target.starts_with(&real)),
-            false => !is_closed && is_open(found),
-        };
-        let is_doubtful =
-            |path: &Path, found: &Metadata| !is_own(found) || is_doubtful(path, found);
-        doubtful = first_below(&real, &is_doubtful).map_err(failed)?;
-    }
+    let is_outside = |target: PathBuf| !target.starts_with(&real);
+    let is_doubtful = |path: &Path, found: &Metadata| match found.is_symlink() {
+        _ if !is_own(found) => true,
+        true => fs::canonicalize(path).is_ok_and(is_outside),
+        false => !is_closed && found.mode() & OTHERS_WRITE != 0,
+    };
+    let doubtful = match is_doubtful(&real, &found) {
+        true => Some(real.clone()),
+        false => first_below(&real, &is_doubtful).map_err(failed)?,
+    };
     match doubtful {
         None => Ok(real),
         Some(path) => Err(Error::Untrusted { directory: real, path }),
@@ -45,11 +45,6 @@ pub fn check(directory: &Path) -> Result<PathBuf, Error> {
 
 fn is_own(found: &Metadata) -> bool {
     [0, geteuid().as_raw()].contains(&found.uid())
-}
-
-/// Whether others may write to it.
-fn is_open(found: &Metadata) -> bool {
-    found.mode() & OTHERS_WRITE != 0
 }
 
 /// The first entry below a directory for which this holds.
