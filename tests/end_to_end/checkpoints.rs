@@ -153,6 +153,16 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &needs, move || moves(&case, c()));
         }
     }
+    let dynamic = || with(&[Need::Program(Build::Dynamic)]);
+    for kind in ["plain", "named", "traced"] {
+        suite.test(format!("checkpoints::joined::{kind}::clocks"), &dynamic(), move || {
+            moves(&format!("joins:{kind}"), c())
+        });
+        suite.test(format!("checkpoints::joined::{kind}::waits"), &dynamic(), move || {
+            let moving = vec![Program::Moving.path(Build::Dynamic).into()];
+            moves(&format!("joining-waits:{kind}"), moving)
+        });
+    }
     for kind in ["traced", "private", "offset"] {
         for (label, policy) in POLICIES {
             let name = format!("checkpoints::{kind}::{label}::c");
@@ -202,6 +212,7 @@ pub fn add(suite: &mut Suite) {
         ("retried", "retried"),
         ("attached", "attached"),
         ("refused_timelines", "refused-timelines"),
+        ("joined::refused", "joining-refused"),
         ("written_by_others", "written-by-others"),
     ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || moves(case, c()));
@@ -214,6 +225,7 @@ pub fn add(suite: &mut Suite) {
         ("traced::killed_at_any_moment", "traced-killing", KILLING, KILLING_ROUNDS, c),
         ("private::killed_at_any_moment", "private-killing", KILLING, KILLING_ROUNDS, c),
         ("restore_killed_at_any_moment", "killing-restore", KILLING, KILLING_ROUNDS, c),
+        ("joined::killed_at_any_moment", "killing-join", KILLING, KILLING_ROUNDS, c),
         ("any_of_us_killed_at_any_moment", "named-killing-all", KILLING, KILLING_ROUNDS, c),
         (
             "traced::any_of_us_killed_at_any_moment",
@@ -301,12 +313,12 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         let own = [&own[..], &daemons(engine).iter().map(|it| Need::Tool(it)).collect::<Vec<_>>()]
             .concat();
         let needs = with(&[&own[..], &[Need::Program(Build::Static)]].concat());
-        let more = match engine {
-            "runc" => Some("refusals"),
-            "docker" => Some("by_daemon"),
-            _ => None,
+        let more: &[&str] = match engine {
+            "runc" => &["refusals", "joined"],
+            "docker" => &["by_daemon"],
+            _ => &[],
         };
-        let more = more.map(|case| (case.to_owned(), case.to_owned()));
+        let more = more.iter().map(|case| (case.to_string(), case.to_string()));
         // `ctr containers checkpoint` lets it go on, and CRIU would not find its files as they were.
         let of_ctr = ["named:continue", "named:catch-up"];
         let is_made = |(_, case): &&(String, String)| {

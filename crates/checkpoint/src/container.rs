@@ -10,11 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use eigentime_supervisor::Clocked;
 use eigentime_supervisor::container::{self, Container as Identity};
+use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{Clocked, Onto, enter_time_of};
 use nix::unistd::mkdtemp;
 
-use crate::criu::place_for_log;
+use crate::criu::{JOIN, join_option, place_for_log};
 use crate::directory::{Made, Manifest, RUNTIME, Scratch, link_images};
 use crate::dump::{Becomes, Draft, kernel};
 use crate::hold::Hold;
@@ -126,7 +127,9 @@ pub fn pre_dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitSt
 pub struct Onward<'a> {
     /// The container, with its current ID.
     pub subject: Container<'a>,
-    /// The clocks on which it resumes.
+    /// The timeline that it joins; `None`: one is created for it, with these clocks.
+    pub joins: Option<&'a Name>,
+    /// The clocks of a new timeline.
     pub clocked: Clocked,
     /// Whether it gets clocks of its own even if it had none.
     pub is_cured: bool,
@@ -159,7 +162,14 @@ pub fn restore(
     }
     moved.check()?;
     let criu = Criu::find(None)?;
-    let name = container::name_after(identity, made.container.as_ref(), made.timeline.as_deref())?;
+    let (name, onto) = match onward.joins {
+        Some(name) => (name.clone(), Onto::Existing),
+        None => {
+            let (former, timeline) = (made.container.as_ref(), made.timeline.as_deref());
+            let name = container::name_after(identity, former, timeline)?;
+            (name, Onto::New(onward.clocked))
+        }
+    };
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;
     // CRIU reads them also from inside the container, so the links must use a path that means the
@@ -170,14 +180,15 @@ pub fn restore(
     let withheld = link_images(&images, Path::new(".."), &linked.0, &moved, &[CLOCKS])?;
     let mut command = runtime(&linked.0);
     let script = Some(hold.script.as_os_str());
-    configure(
-        &mut command,
-        &criu,
-        &place.0,
-        &[("action-script", script), ("leave-stopped", None)],
-    )?;
+    let time = onward.joins.map(join_option).transpose()?;
+    let mut options = vec![("action-script", script), ("leave-stopped", None)];
+    options.extend(time.as_ref().map(|time| (JOIN, Some(OsStr::new(time)))));
+    configure(&mut command, &criu, &place.0, &options)?;
     // The runtime, CRIU and what they restore are in the supervisor's time namespace.
-    moved.enter_time()?;
+    match onward.joins {
+        Some(name) => enter_time_of(name)?,
+        None => moved.enter_time()?,
+    }
     let mut child =
         command.spawn().map_err(Error::file("run", Path::new(command.get_program())))?;
     let wait = |child: &mut std::process::Child| {
@@ -188,7 +199,7 @@ pub fn restore(
         return Ok(Some(Restarted { status, notes: BTreeSet::new() }));
     };
     let identity = Identity { inherits_time: true, ..identity.clone() };
-    let restored = held.bring_into(&name, &moved, &withheld, onward.clocked, Some(&identity));
+    let restored = held.bring_into(&name, onto, &moved, &withheld, Some(&identity));
     let status = wait(&mut child)?;
     let notes = restored?.into_iter().flat_map(|process| process.notes);
     let notes = notes.chain(processor::notes_on(&instructions)).collect();

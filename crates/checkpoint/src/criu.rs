@@ -1,4 +1,9 @@
 //! The command `criu`.
+//!
+//! It is started as a command, not through its RPC, for two reasons. Once CRIU has restored processes
+//! and left them stopped, its RPC does not say which they are, and it ignores the answer; a script
+//! learns their root, and ends them if whoever started CRIU has been killed. And the options that
+//! users pass on are those of the command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -6,6 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::time_namespace_of;
 use nix::unistd::mkdtemp;
 
 use crate::Error;
@@ -89,6 +96,14 @@ impl Criu {
         let all: Vec<_> = own.into_iter().chain(std::env::split_paths(&others)).collect();
         std::env::join_paths(all).unwrap_or(others)
     }
+}
+
+/// Its option to restore processes in an existing namespace, without the leading dashes.
+pub const JOIN: &str = "join-ns";
+
+/// The value of that option for processes that join a timeline.
+pub fn join_option(timeline: &Name) -> Result<String, Error> {
+    Ok(format!("time:{}", time_namespace_of(timeline)?.display()))
 }
 
 /// Waits for its end; the inner error is the reason if it has failed.

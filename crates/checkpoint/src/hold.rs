@@ -15,7 +15,7 @@ use std::process::Child;
 use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Moved, Pidfd, Restoring, Withheld, bring_back, end_tree};
+use eigentime_supervisor::{Moved, Onto, Pidfd, Restoring, Withheld, bring_back, end_tree};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
@@ -75,18 +75,18 @@ impl Hold {
 }
 
 impl Held {
-    /// Brings them into a timeline created for them, in which they resume, and gives them what was
-    /// withheld. They are ended if that fails.
+    /// Brings them into a timeline, in which they resume, and gives them what was withheld. They are
+    /// ended if that fails.
     pub fn bring_into(
         self,
         name: &Name,
+        onto: Onto,
         moved: &Moved,
         withheld: &Withheld,
-        clocked: Clocked,
         container: Option<&Container>,
     ) -> Result<Vec<Attached>, Error> {
         let root = self.root;
-        let restoring = Restoring { root, name, withheld, clocked, container };
+        let restoring = Restoring { root, name, onto, withheld, container };
         let brought = bring_back(moved, restoring).map_err(Error::from);
         let brought = brought.and_then(|brought| self.end_script().map(|()| brought));
         let restored = brought.and_then(|brought| Ok(brought.go_on()?));

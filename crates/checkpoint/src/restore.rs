@@ -6,12 +6,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-use eigentime_supervisor::Clocked;
+use eigentime_supervisor::Onto;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
 use serde::Serialize;
 
-use crate::criu::{known, outcome, place_for_log};
+use crate::criu::{JOIN, join_option, known, outcome, place_for_log};
 use crate::directory::{Manifest, OWN, Scratch, link_images};
 use crate::hold::Hold;
 use crate::script::Calls;
@@ -21,10 +21,10 @@ use crate::{Criu, Error, processor, trust};
 pub struct Restoring<'a> {
     /// Its directory.
     pub directory: &'a Path,
-    /// The timeline created for it; `None`: one of the former name.
+    /// The name of its timeline; `None`: the former one.
     pub timeline: Option<&'a Name>,
-    /// The clocks on which it resumes.
-    pub clocked: Clocked,
+    /// Whether that is created for it.
+    pub onto: Onto,
     /// The CRIU command.
     pub criu: &'a Criu,
     /// More arguments for it.
@@ -56,7 +56,7 @@ pub struct Restored {
 ///
 /// If it cannot be restored; then none of its processes exists.
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
-    let Restoring { directory, timeline, clocked, criu, arguments, calls } = *restoring;
+    let Restoring { directory, timeline, onto, criu, arguments, calls } = *restoring;
     let directory = trust::check(directory)?;
     let Manifest { made, moved, instructions, .. } = Manifest::read(&directory, OWN)?;
     moved.check()?;
@@ -77,6 +77,11 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         ["restore", "--file-locks", "--leave-stopped", "-d", "-D"].map(OsStr::new).to_vec();
     all.extend([linked.as_os_str(), OsStr::new("--action-script"), hold.script.as_os_str()]);
     all.extend(made.shell_job.then_some(OsStr::new("--shell-job")));
+    let time = match onto {
+        Onto::New(_) => None,
+        Onto::Existing => Some(format!("--{JOIN}={}", join_option(&name)?)),
+    };
+    all.extend(time.as_ref().map(OsStr::new));
     let failed = |error| Error::file("run", Path::new("criu"))(error);
     let child = criu.start(&all, arguments, &log).map_err(failed)?;
     let held = hold.wait(&child)?;
@@ -86,8 +91,11 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         place.keep();
         return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
     };
-    let processes = held.bring_into(&name, &moved, &withheld, clocked, None);
-    let slewed = moved.slews_for(&clocked);
+    let processes = held.bring_into(&name, onto, &moved, &withheld, None);
+    let slewed = match onto {
+        Onto::New(clocked) => moved.slews_for(&clocked),
+        Onto::Existing => None,
+    };
     // The processes exist, or have been ended, whatever CRIU's outcome is.
     outcome(child, &log).map_err(failed)?.ok();
     let processes = processes?;

@@ -7,7 +7,7 @@ use eigentime_checkpoint::{
 };
 use eigentime_supervisor::control::seconds;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, SLEW_RATE};
+use eigentime_supervisor::{Clocked, Onto, SLEW_RATE};
 use eigentime_timeline::Nanos;
 use serde::Serialize;
 
@@ -91,12 +91,15 @@ pub fn restore(options: &RestoreOptions) -> i32 {
     let restored = found.and_then(|criu| {
         checkpoints::restore(&Restoring {
             directory: &options.directory,
-            timeline: options.timeline.as_ref(),
-            clocked: Clocked {
-                onward: options.policy,
-                slew_rate: options.slew_rate.unwrap_or(SLEW_RATE),
-                rate: options.rate,
-                frozen: options.freeze,
+            timeline: options.join.as_ref().or(options.timeline.as_ref()),
+            onto: match options.join {
+                Some(_) => Onto::Existing,
+                None => Onto::New(Clocked {
+                    onward: options.policy,
+                    slew_rate: options.slew_rate.unwrap_or(SLEW_RATE),
+                    rate: options.rate,
+                    frozen: options.freeze,
+                }),
             },
             criu: &criu,
             arguments: &options.criu.criu_arg,

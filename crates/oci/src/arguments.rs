@@ -10,8 +10,9 @@ use std::path::{self, Path, PathBuf};
 /// image may set.
 const RUNTIME: &str = "--eigentime-runtime";
 const TRUST: &str = "--eigentime-trust-environment";
-/// The clocks of a restored container.
+/// The clocks of a restored container: a policy, or those of an existing timeline.
 const POLICY: &str = "--eigentime-policy";
+const JOIN: &str = "--eigentime-join";
 
 /// The prefix of our own options.
 const OWN: &str = "--eigentime-";
@@ -207,6 +208,8 @@ pub struct Arguments {
     pub trusts_environment: bool,
     /// The clocks of a restored container, if given.
     pub policy: Option<String>,
+    /// The timeline that a restored container joins.
+    pub join: Option<String>,
     /// All arguments except our own.
     pub rest: Vec<OsString>,
 }
@@ -215,7 +218,7 @@ impl Arguments {
     /// Parses the arguments after the program's name. Returns `Verb::Unclear` for arguments that
     /// are not understood.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        let Own { runtime, trusts_environment, policy, unknown, rest } = Own::take(arguments);
+        let Own { runtime, trusts_environment, policy, join, unknown, rest } = Own::take(arguments);
         let mut words = Words { left: &rest };
         let global = words.options(GLOBAL);
         let log = global.path(&["--log", "-l"]);
@@ -226,7 +229,7 @@ impl Arguments {
             None => words.verb(),
         };
         let verb = verb.unwrap_or_else(Verb::Unclear);
-        Self { verb, log, root, log_is_json, runtime, trusts_environment, policy, rest }
+        Self { verb, log, root, log_is_json, runtime, trusts_environment, policy, join, rest }
     }
 
     /// All arguments except our own, with another directory for images.
@@ -269,6 +272,7 @@ struct Own {
     runtime: Option<String>,
     trusts_environment: bool,
     policy: Option<String>,
+    join: Option<String>,
     unknown: Option<String>,
     rest: Vec<OsString>,
 }
@@ -284,7 +288,8 @@ impl Own {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (text, None),
             };
-            let valued = [(RUNTIME, &mut own.runtime), (POLICY, &mut own.policy)];
+            let valued =
+                [(RUNTIME, &mut own.runtime), (POLICY, &mut own.policy), (JOIN, &mut own.join)];
             if let Some((_, place)) = valued.into_iter().find(|(option, _)| *option == name) {
                 let next = || arguments.next().map(|value| value.to_string_lossy().into_owned());
                 *place = value.or_else(next);
@@ -504,6 +509,7 @@ mod tests {
         assert_eq!(parse(line).verb, restore.verb);
         let named = parse("--eigentime-policy wall=slew --eigentime-runtime crun restore x");
         assert_eq!(named.policy.as_deref(), Some("wall=slew"));
+        assert_eq!(parse("--eigentime-join shop restore x").join.as_deref(), Some("shop"));
         assert_eq!(named.runtime.as_deref(), Some("crun"));
     }
 

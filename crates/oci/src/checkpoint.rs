@@ -77,8 +77,18 @@ pub fn restore(
     let here = subject(&images.directory, &container);
     let subject = if here.has_clocks() { here } else { subject(&in_bundle, &container) };
     let policy = arguments.policy.as_deref();
+    let joins = arguments.join.as_deref().map(str::parse).transpose();
+    let joins = joins.map_err(|reason| format!("--eigentime-join: {reason}"))?;
+    if joins.is_some() && policy.is_some() {
+        return Err(
+            "--eigentime-policy cannot be used with --eigentime-join: the container takes the \
+                    clocks of the timeline that it joins"
+                .to_owned(),
+        );
+    }
+    let is_cured = joins.is_some() || policy.is_some();
     if !subject.has_clocks() {
-        return match settings.is_empty() && policy.is_none() {
+        return match settings.is_empty() && !is_cured {
             true => Ok(()),
             false => Err(format!(
                 "{} was written without eigentime, and has no clocks\n\
@@ -95,7 +105,7 @@ pub fn restore(
         rate: None,
         frozen: false,
     };
-    let onward = checkpoints::Onward { subject, clocked, is_cured: policy.is_some() };
+    let onward = checkpoints::Onward { subject, joins: joins.as_ref(), clocked, is_cured };
     let restored = checkpoints::restore_container(&onward, |directory| {
         let mut command = runtime(&command[..1]);
         command.args(arguments.with_images(directory));

@@ -6,7 +6,9 @@
 //! from those clocks, so it converts every instant that a process had on the host's clocks to the
 //! process's own.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use eigentime_timeline::{CLOCKS, Clock, ClockId, Freeze, HostInstant, Nanos, Rate, Segment};
@@ -21,7 +23,7 @@ use crate::error::Error;
 use crate::filter::is_of_timeline;
 use crate::host;
 use crate::motion::{Motion, is_allowed};
-use crate::moved::{InCall, Left, Renumbered, Resting, Restored, Slew, Stood, Withheld};
+use crate::moved::{InCall, Left, Prepared, Renumbered, Resting, Restored, Slew, Stood, Withheld};
 use crate::named::{self, Ask};
 use crate::namespace;
 use crate::onward::{Course, Onward};
@@ -48,7 +50,16 @@ pub struct Moved {
     processes: Vec<Stood>,
 }
 
-/// How processes resume.
+/// The timeline on which processes resume.
+#[derive(Clone, Copy, Debug)]
+pub enum Onto {
+    /// One that is created for them, with these clocks.
+    New(Clocked),
+    /// One that exists, with its clocks.
+    Existing,
+}
+
+/// How processes resume on a timeline of their own.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocked {
     /// Where the clocks resume.
@@ -326,6 +337,20 @@ impl Moved {
         })
     }
 
+    /// Creates a timeline for them.
+    fn new_timeline<'a>(&self, name: &'a Name, clocked: Clocked) -> Result<Ask<'a>, Error> {
+        let region = match &self.timeline {
+            Some(timeline) => {
+                let region = Region::at(Layout::at(timeline.base))?;
+                region.page().go_on_after(timeline.latch);
+                region
+            }
+            None => Region::new()?,
+        };
+        let lifelong = self.timeline.as_ref().and_then(|timeline| timeline.lifelong);
+        Ask::of_new_timeline(name, &self.clocks(clocked)?, region, lifelong)
+    }
+
     /// The processes with their numbers after CRIU has restored them, and the numbers of each
     /// before.
     fn found(&self, now: &HashMap<i32, i32>) -> Result<(Vec<Stood>, Renumbered), Error> {
@@ -342,6 +367,25 @@ impl Moved {
             found.push(Stood { pid, calls: calls.collect(), ..stood.clone() });
         }
         Ok((found, renumbered))
+    }
+
+    /// The same as if the processes had just stopped on a host whose clocks show `now`.
+    fn on_host(&self, now: [HostInstant; CLOCKS]) -> Self {
+        // Timers on a frozen clock are set to instants that no host reaches.
+        let ahead = Clock::ALL.map(|clock| match self.map.rate_of(clock).is_frozen() {
+            true => Nanos::ZERO,
+            false => now[clock as usize].since(self.host[clock as usize]),
+        });
+        let mut moved = self.clone();
+        for (index, ahead) in ahead.into_iter().enumerate() {
+            let anchor = &mut moved.map.anchors[index];
+            anchor.host = anchor.host.after(ahead);
+            moved.host[index] = moved.host[index].after(ahead);
+        }
+        for timer in moved.processes.iter_mut().flat_map(|process| &mut process.timers) {
+            timer.timer.at = timer.timer.at.after(ahead[timer.line as usize]);
+        }
+        moved
     }
 
     /// Moves this process, which must have a single thread, into a time namespace in which the
@@ -363,14 +407,34 @@ impl Moved {
 pub struct Restoring<'a> {
     /// The first of them, by its current number.
     pub root: i32,
-    /// The timeline that is created for them.
+    /// The name of their timeline.
     pub name: &'a Name,
+    /// Whether it is created for them.
+    pub onto: Onto,
     /// What they get only then, by the numbers in the process namespace of the first process.
     pub withheld: &'a Withheld,
-    /// The clocks on which they resume.
-    pub clocked: Clocked,
     /// The container that they form.
     pub container: Option<&'a Container>,
+}
+
+/// The time namespace of a timeline that exists, in which CRIU must restore what joins it.
+///
+/// # Errors
+///
+/// If there is no such timeline, or it cannot be joined from here.
+pub fn time_namespace_of(name: &Name) -> Result<PathBuf, Error> {
+    let supervisor = named::supervisor_for_joining(name)?;
+    Ok(format!("/proc/{supervisor}/ns/time").into())
+}
+
+/// Moves this process, which must have a single thread, into that namespace.
+///
+/// # Errors
+///
+/// The same, or if that is not permitted.
+pub fn enter_time_of(name: &Name) -> Result<(), Error> {
+    let joined = namespace::join_time(named::supervisor_for_joining(name)?);
+    joined.map_err(Error::system("enter the time namespace of a timeline"))
 }
 
 /// Ends a process and its descendants.
@@ -402,44 +466,43 @@ impl BroughtBack<'_> {
     }
 }
 
-/// Brings processes that CRIU has restored and stopped into a timeline created for them. If that
-/// fails, the caller must end them.
+/// Brings processes that CRIU has restored and stopped into a timeline. If that fails, the caller
+/// must end them.
 ///
 /// # Errors
 ///
-/// If the timeline cannot be created, or a process cannot be brought into it.
+/// If the timeline cannot be created or does not exist, or a process cannot be brought into it.
 pub fn bring_back<'a>(moved: &Moved, restoring: Restoring<'a>) -> Result<BroughtBack<'a>, Error> {
-    let Restoring { root, name, withheld, clocked, container } = restoring;
+    let Restoring { root, name, onto, withheld, container } = restoring;
     moved.check()?;
     if lives_in_timeline()? {
         return Err(Error::AlreadyInTimeline);
     }
     let root = Pid::from_raw(root);
     let now = numbered(root);
-    let (processes, renumbered) = moved.found(&now)?;
     let withheld = withheld.renumbered(&now);
     let joined = namespace::join_time(root);
     joined.map_err(Error::system("enter the time namespace of a process"))?;
-    let clocks = moved.clocks(clocked)?;
-    let region = match &moved.timeline {
-        Some(timeline) => {
-            let region = Region::at(Layout::at(timeline.base))?;
-            region.page().go_on_after(timeline.latch);
-            region
+    let (ask, mut slew, moved) = match onto {
+        Onto::New(clocked) => {
+            (moved.new_timeline(name, clocked)?, moved.slew(&clocked), Cow::Borrowed(moved))
         }
-        None => Region::new()?,
+        Onto::Existing => {
+            (Ask::of_existing(name)?, None, Cow::Owned(moved.on_host(host::read_at_once())))
+        }
     };
-    let lifelong = moved.timeline.as_ref().and_then(|timeline| timeline.lifelong);
-    let ask = Ask::of_new_timeline(name, &clocks, region, lifelong)?;
+    let (processes, renumbered) = moved.found(&now)?;
     let mut state = moved.timeline.as_ref().map(|timeline| timeline.state.clone());
-    let mut slew = moved.slew(&clocked);
     // They resume in this order: each exists when its parent resumes.
     let requests = processes.into_iter().rev().map(|process| Restored {
         process,
         map: moved.map,
         host: moved.host,
-        is_prepared: moved.timeline.is_some(),
-        state: state.take(),
+        prepared: moved.timeline.as_ref().map(|it| Prepared { base: it.base, latch: it.latch }),
+        state: match onto {
+            Onto::New(_) => state.take(),
+            Onto::Existing => state.clone(),
+        },
         renumbered: renumbered.clone(),
         withheld: withheld.clone(),
         container: container.cloned(),

@@ -69,7 +69,8 @@ mod version;
 
 pub use caller::{arguments, hold_closed_descriptors, keep_arguments};
 pub use checkpoint::{
-    Clocked, Moments, Moved, Rest, Restoring, bring_back, end_tree, look_at, tree_of,
+    Clocked, Moments, Moved, Onto, Rest, Restoring, bring_back, end_tree, enter_time_of, look_at,
+    time_namespace_of, tree_of,
 };
 pub use clock_request::ClockRequest;
 pub use consent::{Consent, NamedBy, SettableBy};

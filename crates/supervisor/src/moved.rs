@@ -90,9 +90,10 @@ pub struct Restored {
     pub map: Segment,
     /// The readings of the host's clocks when its own stopped.
     pub host: [HostInstant; CLOCKS],
-    /// Whether it has an image.
-    pub is_prepared: bool,
-    /// The state of the supervisor of its timeline, for the first process.
+    /// What it has of its timeline, if it had one.
+    pub prepared: Option<Prepared>,
+    /// The state of the supervisor of its timeline: for the first process, or for each that joins
+    /// a timeline.
     pub state: Option<Value>,
     /// The current numbers of processes.
     pub renumbered: Renumbered,
@@ -102,6 +103,15 @@ pub struct Restored {
     pub container: Option<Container>,
     /// How the clocks are slewed, for the first process.
     pub slew: Option<Slew>,
+}
+
+/// What a process has in its memory of its timeline.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Prepared {
+    /// The address of the shared memory.
+    pub base: u64,
+    /// The word of the map that it has read last.
+    pub latch: u32,
 }
 
 /// Clocks that gain or lose until the wall clock has caught up.

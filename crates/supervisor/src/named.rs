@@ -164,6 +164,21 @@ pub fn supervisor_of(name: &Name) -> Result<Option<Pidfd>, Error> {
     Ok(supervisor.and_then(|supervisor| Pidfd::open(supervisor).ok()))
 }
 
+/// The process ID of the supervisor of that timeline, for something that is to join it.
+pub fn supervisor_for_joining(name: &Name) -> Result<Pid, Error> {
+    let stream = connect(name)?.ok_or_else(|| is_missing(name))?;
+    version::match_supervisor(&stream, name)?;
+    let supervisor = client::supervisor_of(&stream);
+    match supervisor.as_raw() > 0 && proc::shares_namespace(supervisor, "pid") {
+        true => Ok(supervisor),
+        false => Err(Error::Timeline(format!(
+            "the supervisor of timeline '{name}' is in another process namespace, where processes \
+             have other numbers\n\
+             help: restore it from there"
+        ))),
+    }
+}
+
 /// Calls `act` with the timeline of that name, which may end meanwhile. If another version keeps
 /// it, this process may become that version and start again, so nothing may have been changed yet.
 pub fn find(
@@ -225,7 +240,7 @@ pub fn match_version(name: &Name) -> Result<(), Error> {
 
 fn is_missing(name: &Name) -> Error {
     Error::Timeline(format!(
-        "there is no timeline '{name}' for the program to join: it has ended, or was never \
+        "there is no timeline '{name}' to join: it has ended, or was never \
          created\n\
          help: `eigentime ctl create {name}` creates it; `eigentime ctl list` lists the existing \
          ones"
@@ -362,7 +377,7 @@ pub fn attach(
     }
 }
 
-/// A timeline that has just been created.
+/// A timeline into which processes are brought.
 pub struct Ask<'a> {
     /// Its name.
     pub name: &'a Name,
@@ -398,6 +413,16 @@ impl<'a> Ask<'a> {
         };
         start_supervisor(region, subject, None)?;
         Ok(Self { name, registry })
+    }
+
+    /// Finds the timeline of that name.
+    pub fn of_existing(name: &'a Name) -> Result<Self, Error> {
+        for registry in Registry::all()? {
+            if registry.connect(name)?.is_some() {
+                return Ok(Self { name, registry });
+            }
+        }
+        Err(is_missing(name))
     }
 
     /// Sends it a request.

@@ -1,5 +1,6 @@
 """Containers by the verbs of their runtime or of podman."""
 
+import copy
 import json
 import os
 import shutil
@@ -87,6 +88,20 @@ class Runc(Container):
         self.bundle, self.images = Path("bundle").absolute(), Path("images").absolute()
         self.bundle.mkdir()
         self.state, self.work = Path("state").absolute(), Path("work").absolute()
+
+    def twin(self):
+        """Another container to be restored from the same images, with its own copy of what this one has written."""
+        twin = copy.copy(self)
+        twin.name = f"{self.name}-twin"
+        twin.data = self.data.with_name("twin-data")
+        shutil.copytree(self.data, twin.data)
+        twin.bundle = self.bundle.with_name("twin-bundle")
+        twin.bundle.mkdir()
+        config = (self.bundle / "config.json").read_text()
+        config = config.replace(str(self.data), str(twin.data))
+        (twin.bundle / "config.json").write_text(config)
+        twin.work = self.work.with_name("twin-work")
+        return twin
 
     def runtime(self, *words, own=(), **options):
         own = ["--eigentime-runtime", "runc", *own]

@@ -98,6 +98,41 @@ def again(container):
     lives(container, 2)
 
 
+def joined(container):
+    """Two that are restored from one checkpoint have one timeline, if the second joins that of the first."""
+    container.start(TIMELINE)
+    container.await_lines(3)
+    container.checkpoint()
+    twin = container.twin()
+    container.restore()
+    timeline = show(container.name)["name"]
+    both = [container, twin]
+    try:
+        said = twin.restore("--eigentime-join=nowhere", status=1)
+        ensure("no timeline 'nowhere'" in said, said)
+        twin.restore(f"--eigentime-join={timeline}")
+        shown = show(timeline)
+        ids = sorted(one["id"] for one in shown["containers"])
+        ensure(ids == sorted(one.name for one in both), f"{shown}")
+        command("ctl", "leap", timeline, "30d")
+        least = float(container.exec("date", "+%s")) - 1
+        for one in both:
+            one.await_lines(len(one.lines()) + 3)
+            check_steps(ticks(one.lines()))
+            ensure(ticks(one.lines())[-1][1] >= least, f"{one.name}: {least}")
+            lives_beside(one, timeline)
+    finally:
+        twin.remove()
+
+
+def lives_beside(container, timeline):
+    """Programs that are started in it have the clocks of that timeline."""
+    clocks = show(timeline)["clocks"]
+    wall = next(int(it["virtual_ns"]) for it in clocks if it["clock"] == "realtime")
+    told = float(container.exec("date", "+%s")) - wall / 1e9
+    ensure(-1 <= told <= 2 * LATE, f"{container.name} is {told} s ahead")
+
+
 def refusals(container):
     """What cannot be done is said; the container goes on, or is not there."""
     container.start(TIMELINE)
@@ -154,6 +189,7 @@ def main(case, ticker):
         "plain": lambda policy: moves(container, {}, policy),
         "named": lambda policy: moved(container, TIMELINE, policy),
         "again": lambda: again(container),
+        "joined": lambda: joined(container),
         "refusals": lambda: refusals(container),
         "by_daemon": lambda: by_daemon(container),
     }

@@ -24,6 +24,9 @@ from moving import (
 )
 
 
+JOINING_BACK = [EIGENTIME, "run", "--timeline", "back", "--"]
+
+
 def await_criu(end):
     while any(b"criu" in path.read_bytes() for path in lines_of_all()):
         ensure(time.monotonic() < end, "criu does not end")
@@ -76,22 +79,35 @@ def killing(program, timeline, _rate, count):
     moving.end()
 
 
-def killing_restore(program, count):
+def killing_restore(program, count, joins):
     """`restore` is killed at a random moment: its processes run, or there are none and they can be restored."""
     moving = Moving("back", program, ["--rate", "2"])
+    onto = ["--join" if joins else "--timeline", "back"]
     moving.await_lines(3)
+    other = None
+    if joins:
+        # The timeline has another member, which nothing of this concerns.
+        other = Moving("other", [*JOINING_BACK, "/bin/sleep", "100000"])
+        while len(show("back")["members"]) < 2:
+            time.sleep(0.02)
+        moving.timeline = None
     moving.checkpoint()
     moving.reap()
     size = moving.out.stat().st_size
     for number in range(count):
         asked = subprocess.Popen(
-            [EIGENTIME, "restore", str(moving.directory), "--timeline", "back"],
+            [EIGENTIME, "restore", str(moving.directory), *onto],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         end = time.monotonic() + 60
-        if number % 2:
+        if joins:
+            # It is just being brought in.
+            while asked.poll() is None and state_of(moving.pid) is None:
+                time.sleep(0.001)
+            time.sleep(random.random() / 10)
+        elif number % 2:
             # Its timeline is just being made.
             while not Path(
                 os.environ["EIGENTIME_RUNTIME_DIR"], "eigentime/back"
@@ -113,9 +129,12 @@ def killing_restore(program, count):
         if state is None:
             ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
             moving.reap()
-            while "back" in command("ctl", "list"):
+            while (other is None) == ("back" in command("ctl", "list")):
                 ensure(time.monotonic() < end, f"round {number}: its timeline is left")
                 time.sleep(0.02)
+            if joins:
+                members = [it["pid"] for it in show("back")["members"]]
+                ensure(members == [other.pid], f"round {number}: {members}")
             continue
         command("ctl", "leap", "back", "1s")
         moving.checkpoint()
@@ -124,10 +143,13 @@ def killing_restore(program, count):
     # Nobody else removes what CRIU has been started for.
     left = list(Path(tempfile.gettempdir()).glob("eigentime-criu-*/restore.log"))
     ensure(not left, f"left: {left}")
-    moving.restore()
+    command("restore", moving.directory, *onto)
     moving.await_lines(len(moving.lines()) + 2)
     check_steps(ticks(moving.lines()))
     moving.end()
+    if joins:
+        ensure(state_of(other.pid), "the other member has ended")
+        other.end()
 
 
 def ours():

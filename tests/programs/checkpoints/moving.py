@@ -222,6 +222,27 @@ def check_steps(found):
         )
 
 
+def judge_waits(moving, passed, is_plain):
+    """The lines of programs/moving.c: each wait ends once, not early, and late only by as much of its clocks as has
+    passed while it could not."""
+    moving.await_lines(1 + len(WAITS))
+    time.sleep(0.5)
+    lines = moving.lines()[1:]
+    # A reading that a thread of a process without a timeline was in the middle of is the kernel's.
+    told = sorted(
+        line.split()[0] for line in lines if line.split()[0] not in ("BACK", "jump")
+    )
+    ensure(told == sorted(WAITS), f"{lines}")
+    late = {line.split()[0]: float(line.split()[-1]) for line in lines}
+    early = {name: by for name, by in late.items() if by < -0.002}
+    ensure(not early, f"too early: {early}")
+    if not is_plain:
+        ensure("BACK" not in late, f"a clock went back: {lines}")
+    most = passed + LATE
+    too_late = {name: late[name] for name in WAITS if late[name] > most}
+    ensure(not too_late, f"later than {most} s: {too_late}")
+
+
 def first_since(found, written, saved):
     """The first reading since clocks stood, of those that follow as many as were written by then: one more
     may have been made before, and not been written yet."""

@@ -24,11 +24,15 @@ resumes as if it had kept running: timers that expired in between fire at once, 
 `slew`, it resumes from the time of the checkpoint and runs slightly faster until it has caught up.
 The wall clock and the monotonic clocks can have different policies.
 
+With --join, the processes take the clocks of a timeline that exists: the one that they were on, one
+restored from the same checkpoint, or any if they were on none. Their clocks must not step back.
+
 Examples:
   eigentime restore shop.checkpoint
   eigentime restore shop.checkpoint --policy catch-up
   eigentime restore shop.checkpoint --policy wall=slew,monotonic=continue
-  eigentime restore worker.checkpoint --policy wall=catch-up,monotonic=continue --timeline worker";
+  eigentime restore worker.checkpoint --policy wall=catch-up,monotonic=continue --timeline worker
+  eigentime restore worker.checkpoint --join shop";
 
 /// Options of `eigentime checkpoint`.
 #[derive(Debug, Args)]
@@ -113,6 +117,10 @@ pub struct RestoreOptions {
     /// The name of the restored timeline [default: its name before]
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<Name>,
+
+    /// Resume on this existing timeline, with its clocks
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["policy", "slew_rate", "rate", "freeze", "timeline"])]
+    pub join: Option<Name>,
 
     /// Where CRIU is, and more arguments for it
     #[command(flatten)]

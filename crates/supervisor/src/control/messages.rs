@@ -95,9 +95,9 @@ pub enum Request {
     Restore(Box<Restored>),
     /// Resume all of them. They end if the process that brings them ends first.
     GoOn,
-    /// The process that was bringing members has ended.
+    /// This process, which was bringing members, has ended.
     #[serde(skip)]
-    BringerEnded,
+    BringerEnded(Pid),
     /// Touch no program until the requesting process says so, or has ended.
     Rest,
     /// End that state.

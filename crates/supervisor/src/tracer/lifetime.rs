@@ -31,8 +31,8 @@ impl Supervisor {
     /// Makes the control socket report when the bringer has ended.
     pub(super) fn await_bringer(&mut self) {
         let (Some(bringer), Some(control)) = (self.lifetime.bringer, &self.control) else { return };
-        if control.ask_after(bringer, Request::BringerEnded).is_err() {
-            self.bringer_has_ended();
+        if control.ask_after(bringer, Request::BringerEnded(bringer)).is_err() {
+            self.bringer_has_ended(bringer);
         }
     }
 
@@ -43,10 +43,14 @@ impl Supervisor {
             control.ask_after(holder, Request::Remove { force: true }).is_err();
     }
 
-    /// Handles the end of the bringer: a timeline whose members were still to be brought ends.
-    pub(super) fn bringer_has_ended(&mut self) {
-        self.lifetime.bringer = None;
-        self.lifetime.removed |= self.timekeeper().awaits_attached() || !self.restored.is_empty();
+    /// Handles the end of a process that brings members: those that it has not resumed end, and so
+    /// does a timeline created for them.
+    pub(super) fn bringer_has_ended(&mut self, bringer: Pid) {
+        let has_brought = self.end_brought_by(bringer);
+        if self.lifetime.bringer == Some(bringer) {
+            self.lifetime.bringer = None;
+            self.lifetime.removed |= has_brought || self.timekeeper().awaits_attached();
+        }
     }
 
     /// Whether the timeline can no longer be found.
@@ -60,6 +64,7 @@ impl Supervisor {
             && self.lifetime.bringer.is_none()
             && self.hand_over.is_none()
             && self.left_halted.is_empty()
+            && self.restored.is_empty()
             && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()

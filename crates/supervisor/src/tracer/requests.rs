@@ -94,8 +94,8 @@ impl Supervisor {
                 self.end_container(container);
                 Answer::Done
             }
-            Request::BringerEnded => {
-                self.bringer_has_ended();
+            Request::BringerEnded(bringer) => {
+                self.bringer_has_ended(*bringer);
                 Answer::Done
             }
             Request::Attach { pid, clocks, consent, force, rewrites } => {
@@ -113,9 +113,9 @@ impl Supervisor {
                 self.tell_joined(Pid::from_raw(attached.pid));
                 Answer::Attached(attached)
             }
-            Request::Restore(restored) => Answer::Attached(self.restore(restored)?),
+            Request::Restore(restored) => Answer::Attached(self.restore(restored, caller)?),
             Request::GoOn => {
-                self.let_restored_go_on();
+                self.let_restored_go_on(caller);
                 Answer::Done
             }
             Request::Detach { pid } => {

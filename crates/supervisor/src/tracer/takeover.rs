@@ -22,6 +22,7 @@ use super::tracee::Tracee;
 use super::{Resources, Subject, Supervisor};
 use crate::filter::Scope;
 use crate::motion::Motion;
+use crate::moved::Renumbered;
 
 /// What the supervisor of a timeline knows that the kernel, the programs and the map do not provide.
 #[derive(Serialize, Deserialize)]
@@ -103,13 +104,14 @@ impl Supervisor {
     }
 
     /// Takes in what another supervisor knew of processes that have other IDs now.
-    pub(super) fn take_in_renumbered(&mut self, mut state: State, renumbered: &[(i32, i32)]) {
-        let now = |before: i32| {
-            let found = renumbered.iter().find(|(number, _)| *number == before);
-            found.map_or(before, |(_, number)| *number)
-        };
-        state.timers.renumber(now);
-        self.take_in(state);
+    pub(super) fn take_in_renumbered(&mut self, state: State, renumbered: &Renumbered) {
+        self.take_in(State { timers: state.timers.renumbered(renumbered), ..state });
+    }
+
+    /// The same for processes that join the timeline; returns what was known of their code.
+    pub(super) fn take_in_joining(&mut self, state: State, renumbered: &Renumbered) -> Rewrites {
+        self.timers.take_in_joining(state.timers.renumbered(renumbered));
+        state.rewrites
     }
 
     /// Takes in what another supervisor knew.

@@ -257,6 +257,12 @@ impl Page {
         self.latch.store(Latch(word).next(Kind::Shift).0, Ordering::Relaxed);
     }
 
+    /// Whether programs that have read this [`Page::latch`] word have read the current map.
+    #[must_use]
+    pub fn has_latch(&self, word: u32) -> bool {
+        self.latch().0 == word
+    }
+
     /// Sets which clocks the timeline may move. Must be called before any program reads the page.
     pub fn set_moved(&self, moves: impl Fn(Clock) -> bool) {
         let bits = ClockId::VIRTUAL

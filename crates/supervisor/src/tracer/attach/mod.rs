@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use eigentime_calls::CANCELLATION_SIGNALS;
-use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos};
+use eigentime_timeline::{CLOCKS, Clock, HostInstant, Nanos, VirtualInstant};
 use eigentime_vdso::PAGE;
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -162,7 +162,7 @@ impl Supervisor {
         if self.timelines.outermost_mut().timekeeper.begin_with_attached(now) {
             self.begin_to_skip();
         }
-        let back = self.clock_behind(now);
+        let back = self.clock_behind(|clock| VirtualInstant(now[clock as usize].0), now);
         if let (Some((clock, by)), false) = (&back, force) {
             return Err(format!(
                 "its {clock} clock would step back by {by} s, which programs do not expect\n\
@@ -197,13 +197,17 @@ impl Supervisor {
         Ok(taken)
     }
 
-    /// The monotonic clock that is behind the host's, if any, and by how many seconds.
-    fn clock_behind(&self, host: [HostInstant; CLOCKS]) -> Option<(&'static str, String)> {
+    /// The monotonic clock that is behind what a process has seen of it, if any, and by how many
+    /// seconds.
+    fn clock_behind(
+        &self,
+        seen: impl Fn(Clock) -> VirtualInstant,
+        host: [HostInstant; CLOCKS],
+    ) -> Option<(&'static str, String)> {
         let after = self.timekeeper().segment();
         [Clock::Monotonic, Clock::Boottime].into_iter().find_map(|clock| {
-            let now = host[clock as usize];
-            let back = now.as_nanos() - after.virtual_at(clock, now).as_nanos();
-            (back > 0).then(|| (clock.name(), crate::control::seconds(Nanos(back))))
+            let back = seen(clock).since(after.virtual_at(clock, host[clock as usize]));
+            (back > Nanos::ZERO).then(|| (clock.name(), crate::control::seconds(back)))
         })
     }
 

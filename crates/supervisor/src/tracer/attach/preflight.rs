@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 
 use crate::arch::ELF_MACHINE;
 use crate::maps::mappings;
+use crate::moved::Prepared;
 use crate::proc::{self, status_field};
 use crate::region::Layout;
 
@@ -111,8 +112,20 @@ pub fn look_at_program(pid: Pid, layout: Layout, force: bool) -> Result<Target, 
     Ok(Target { is_filtered, ..target })
 }
 
-/// Examines a restored process, which has the image if it `is_prepared`.
-pub fn look_at_restored(pid: Pid, layout: Layout, is_prepared: bool) -> Result<Target, String> {
+/// Examines a restored process, which may have an image.
+pub fn look_at_restored(
+    pid: Pid,
+    layout: Layout,
+    prepared: Option<Prepared>,
+) -> Result<Target, String> {
+    let is_prepared = prepared.is_some();
+    if prepared.is_some_and(|it| it.base != layout.base()) {
+        return Err(format!(
+            "process {pid} has the memory of another timeline\n\
+             help: a checkpoint can join the timeline that it was made of, or one restored from it; \
+             restore it on a timeline of its own"
+        ));
+    }
     let ended = |error: std::io::Error| format!("process {pid} has ended ({error})");
     if !is_64_bit(pid).map_err(ended)? {
         return Err(format!("process {pid} runs a 32-bit program, whose calls are not translated"));

@@ -4,12 +4,11 @@
 //! gets the page of this timeline and a filter with a listener. Otherwise it is attached like any other
 //! process. Its timers and waits follow the map of the checkpoint.
 
-use std::mem;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
-use eigentime_timeline::Clock;
+use eigentime_timeline::{Clock, Segment};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,6 +18,7 @@ use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::oci_runtimes::RuntimeId;
 use super::super::rearm::{Rearm, restore_descriptors};
+use super::super::takeover::State;
 use super::super::timekeeper::{Changed, Number};
 use super::super::tracee::{Stop, Tracee};
 use super::super::visit::Visit;
@@ -26,7 +26,7 @@ use super::super::{Supervisor, Thread};
 use super::preflight::{self, Target};
 use super::stopped::Stopped;
 use super::{SCRATCH, Taken, cancels};
-use crate::control::Attached;
+use crate::control::{Attached, Request};
 use crate::host;
 use crate::moved::{InCall, Restored};
 use crate::plan::Lifelong;
@@ -43,6 +43,10 @@ pub struct Halted {
 /// A process that has been brought in and is stopped. It ends with the supervisor.
 pub struct BroughtBack {
     stopped: Stopped,
+    /// The process on whose request it was brought in, and which ends it by ending.
+    bringer: Pid,
+    /// The map by which its timers are set.
+    map: Segment,
     runtime: Option<RuntimeId>,
     how: How,
     /// Whether a signal had stopped it when the checkpoint was written.
@@ -58,24 +62,42 @@ enum How {
 }
 
 impl Supervisor {
-    /// Brings a process in. On failure, it is still stopped, or must be ended.
-    pub(in super::super) fn restore(&mut self, restored: &Restored) -> Result<Attached, String> {
+    /// Brings a process in, on the request of this process. On failure, it is still stopped, or must
+    /// be ended.
+    pub(in super::super) fn restore(
+        &mut self,
+        restored: &Restored,
+        bringer: Pid,
+    ) -> Result<Attached, String> {
         let pid = Pid::from_raw(restored.process.pid);
+        let joins = self.lifetime.bringer != Some(bringer);
+        let target = preflight::look_at_restored(pid, self.layout, restored.prepared)?;
+        if joins {
+            self.let_join(restored, bringer)?;
+        }
+        let mut known = None;
         if let Some(state) = &restored.state {
-            let known = serde_json::from_value(state.clone());
-            let known = known.map_err(|error| format!("its state is unreadable: {error}"))?;
-            self.take_in_renumbered(known, &restored.renumbered);
+            let state = serde_json::from_value(state.clone());
+            let state: State =
+                state.map_err(|error| format!("its state is unreadable: {error}"))?;
+            match joins {
+                false => self.take_in_renumbered(state, &restored.renumbered),
+                true => known = Some(self.take_in_joining(state, &restored.renumbered)),
+            }
         }
         let runtime = restored.container.as_ref().map(|it| self.let_restored_in(it)).transpose();
         let runtime = runtime.map_err(|error| error.desc().to_owned())?;
-        let target = preflight::look_at_restored(pid, self.layout, restored.is_prepared)?;
         let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
         let mut stopped = self.stop_all_of(pid, true)?;
         let Taken { notes, listener } = self.bring_in(&mut stopped, &target, restored)?;
+        if let Some(known) = known {
+            let introduced = self.introduce_restored(stopped.visitor(), &known);
+            introduced.map_err(|error| format!("cannot number its code: {}", error.desc()))?;
+        }
         self.note_restored_in(pid, runtime);
         self.note_attached(pid, is_first);
-        let how = match (restored.is_prepared, listener) {
+        let how = match (restored.prepared.is_some(), listener) {
             (true, None) if self.notified.is_some() => {
                 return Err("another listens to its filter".to_owned());
             }
@@ -84,14 +106,62 @@ impl Supervisor {
         };
         let attached = Attached::new(pid, stopped.threads().len(), begin.elapsed(), notes);
         let halted = restored.process.halted;
-        self.restored.push(BroughtBack { stopped, runtime, how, halted });
+        let map = self.timekeeper().segment();
+        self.restored.push(BroughtBack { stopped, bringer, map, runtime, how, halted });
         Ok(attached)
     }
 
-    /// Resumes the processes that were brought in.
-    pub(in super::super) fn let_restored_go_on(&mut self) {
-        for BroughtBack { stopped, runtime, how, halted } in mem::take(&mut self.restored) {
+    /// Checks that a restored process can join the timeline, which has members that know nothing of
+    /// it.
+    fn let_join(&mut self, restored: &Restored, bringer: Pid) -> Result<(), String> {
+        let stood = |clock| restored.map.virtual_at(clock, restored.host[clock as usize]);
+        if let Some((clock, by)) = self.clock_behind(stood, host::read_at_once()) {
+            return Err(format!(
+                "its {clock} clock would step back by {by} s: the timeline is behind the checkpoint\n                 help: restore it on a timeline of its own, or let this one catch up (`eigentime \
+                 ctl leap`)"
+            ));
+        }
+        let is_known = self.restored.iter().any(|it| it.bringer == bringer);
+        if let (false, Some(control)) = (is_known, &self.control) {
+            let awaited = control.ask_after(bringer, Request::BringerEnded(bringer));
+            awaited.map_err(|error| format!("cannot wait for the caller: {}", error.desc()))?;
+        }
+        let region = self.timekeeper().region();
+        let page = region.page();
+        if restored.prepared.is_some_and(|it| page.has_latch(it.latch)) {
+            // Its waits must notice that the map is another.
+            page.publish(&page.map());
+        }
+        Ok(())
+    }
+
+    /// The processes that were brought in and are not resumed yet.
+    pub(in super::super) fn restored_processes(&self) -> impl Iterator<Item = Pid> {
+        self.restored.iter().map(|it| it.stopped.process)
+    }
+
+    /// Ends the processes that this process has brought in and not resumed; returns whether there are
+    /// any.
+    pub(in super::super) fn end_brought_by(&mut self, bringer: Pid) -> bool {
+        let brought: Vec<_> = self.restored.extract_if(.., |it| it.bringer == bringer).collect();
+        for process in brought.iter().map(|it| it.stopped.process) {
+            // It may have ended already.
+            let _ = kill(process, Signal::SIGKILL);
+        }
+        !brought.is_empty()
+    }
+
+    /// Resumes the processes that this process has brought in.
+    pub(in super::super) fn let_restored_go_on(&mut self, bringer: Pid) {
+        let brought: Vec<_> = self.restored.extract_if(.., |it| it.bringer == bringer).collect();
+        for BroughtBack { stopped, map, runtime, how, halted, .. } in brought {
             let process = stopped.process;
+            let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
+            if after != map {
+                let change = Rearm::new(Changed { timeline, before: map, after });
+                // If it is gone, it has been ended.
+                let _ = self.rearm_process(stopped.visitor(), process, &change);
+            }
             if halted {
                 // It takes the signal before it executes anything. If it is gone, it has been ended.
                 let _ = kill(process, Signal::SIGSTOP);
@@ -251,14 +321,15 @@ impl Supervisor {
             self.slew_for(slew.takes(now[Clock::Wall as usize]), slew.rate);
         }
         let visitor = stopped.visitor();
-        let instruction = match restored.is_prepared {
+        let is_prepared = restored.prepared.is_some();
+        let instruction = match is_prepared {
             true => self.layout.call(),
             false => self.kernel.syscall_at(target.vdso),
         };
         let visit = Visit::new(visitor, instruction);
         let mut visit = visit.map_err(step("read its registers")).map_err(failed)?;
         let prepared = complete(visitor, self.prepare_restored(&mut visit, target, restored));
-        if prepared.is_ok() && !restored.is_prepared {
+        if prepared.is_ok() && !is_prepared {
             stopped.make_waits_again(&mut visit.after);
         }
         let ended = complete(visitor, visit.end());
@@ -288,7 +359,7 @@ impl Supervisor {
         let scratch = visit.call(libc::SYS_mmap, args).await.map_err(step("map memory in it"))?;
         take_stop_signals(visit).await.map_err(step("take a signal away"))?;
         let installer = self.installer(Number::OUTERMOST);
-        let taken = match restored.is_prepared {
+        let taken = match restored.prepared.is_some() {
             true => {
                 installer.map_page(visit, scratch).await?;
                 self.take_over(visit, scratch, target.vdso, target).await

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::listed::timer_clock;
 use super::{Awaited, Rearm};
+use crate::moved::Renumbered;
 
 /// A POSIX timer of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -99,15 +100,25 @@ pub struct KnownTimers {
 }
 
 impl KnownTimers {
-    /// Renumbers processes that have other IDs now.
-    pub fn renumber(&mut self, now: impl Fn(i32) -> i32) {
-        let settings = self.settings.iter_mut().map(|(key, ..)| &mut key.process);
-        let wall = self.wall_timers.iter_mut().map(|key| &mut key.process);
-        let awaited = self.awaited.iter_mut().map(|it| &mut it.process);
-        for process in settings.chain(wall).chain(awaited) {
-            *process = Pid::from_raw(now(process.as_raw()));
+    /// The same of those processes that have other IDs now.
+    pub fn renumbered(self, renumbered: &Renumbered) -> Self {
+        let now = |before: i32| {
+            let found = renumbered.iter().find(|(number, _)| *number == before);
+            found.map(|(_, number)| *number)
+        };
+        let process = |before: Pid| now(before.as_raw()).map(Pid::from_raw);
+        let key = |key: TimerKey| Some(TimerKey { process: process(key.process)?, ..key });
+        let settings = self.settings.into_iter();
+        let awaited = self.awaited.into_iter();
+        Self {
+            interval_timers: self.interval_timers.into_iter().filter_map(now).collect(),
+            wall_timers: self.wall_timers.into_iter().filter_map(key).collect(),
+            settings: settings.filter_map(|(it, clock, at)| Some((key(it)?, clock, at))).collect(),
+            awaited: awaited
+                .filter_map(|it| Some(Awaited { process: process(it.process)?, ..it }))
+                .collect(),
+            ..self
         }
-        self.interval_timers.iter_mut().for_each(|process| *process = now(*process));
     }
 }
 
@@ -126,12 +137,18 @@ impl Timers {
 
     /// Takes in what another supervisor knew.
     pub fn take_in(&mut self, known: KnownTimers) {
-        let settings = known.settings.into_iter();
-        self.settings = settings.map(|(key, clock, at)| (key, (clock, at))).collect();
+        let settings = known.settings.iter();
+        self.settings = settings.map(|(key, clock, at)| (*key, (*clock, *at))).collect();
+        self.changes.clone_from(&known.rearms);
+        self.awaited.clone_from(&known.awaited);
+        self.take_in_joining(known);
+    }
+
+    /// Takes in what another supervisor knew of processes that join the timeline. The settings that it
+    /// remembers are instants of other clocks.
+    pub fn take_in_joining(&mut self, known: KnownTimers) {
         self.interval.extend(known.interval_timers.into_iter().map(Pid::from_raw));
         self.wall.keys.extend(known.wall_timers);
-        self.changes = known.rearms;
-        self.awaited = known.awaited;
     }
 
     /// Notes that these processes have POSIX timers.

@@ -328,12 +328,25 @@ impl Supervisor {
     /// Registers a program, one of whose threads is stopped; returns its number.
     fn introduce(&mut self, tracee: Tracee, program: Program) -> nix::Result<u64> {
         if self.rewrites.is_full() {
-            let processes = self.processes();
+            let mut processes = self.processes();
+            processes.extend(self.restored_processes());
             let left = processes.iter().filter_map(|process| self.number_of(*process)).collect();
             self.rewrites.retain(&left);
         }
         let number = self.rewrites.add(program);
         tracee.poke(self.number_at(), number).map(|()| number)
+    }
+
+    /// Takes in what another supervisor knew of the code of a restored process.
+    pub(super) fn introduce_restored(
+        &mut self,
+        tracee: Tracee,
+        known: &Rewrites,
+    ) -> nix::Result<()> {
+        let number = tracee.peek(self.number_at())?;
+        let program = known.programs.get(&number).cloned().unwrap_or_default();
+        self.rewrites.has_stubs |= known.has_stubs;
+        self.introduce(tracee, program).map(drop)
     }
 
     /// The number of the code of a stopped thread's program.
