@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests the clock library built for AArch64, under qemu's user emulation; `make test` calls it.
+# Tests the clock library built for AArch64, under qemu's user emulation, and that the probe builds;
+# `make test` calls it.
 # The counter's instructions work, but it is not trusted there: the kernel under the emulation
 # keeps time with something else.
 set -euo pipefail
@@ -19,3 +20,4 @@ fi
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=$QEMU
 cargo test --target $TARGET --package eigentime-clock --lib --test process
+cargo check --target $TARGET --package eigentime-probe

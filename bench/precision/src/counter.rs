@@ -1,58 +1,10 @@
 //! The raw processor counter, on which all user space clocks are built.
 
+pub use eigentime_clock::counter::{read as bare, read_ordered as fenced};
 use eigentime_measure::bracket::narrowest;
 
+pub use crate::arch::with_processor;
 use crate::kernel;
-
-/// The counter, unordered.
-#[inline(always)]
-pub fn bare() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: RDTSC has no preconditions in user space; Linux permits it by default.
-        unsafe { core::arch::x86_64::_rdtsc() }
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let count: u64;
-        // SAFETY: Linux lets user space read CNTVCT_EL0; nothing else is touched.
-        unsafe {
-            core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack));
-        }
-        count
-    }
-}
-
-/// The counter, read after everything before it in the program.
-#[inline(always)]
-pub fn fenced() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: LFENCE is part of SSE2, which every x86-64 processor has.
-        unsafe { core::arch::x86_64::_mm_lfence() };
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        // SAFETY: an instruction barrier without operands.
-        unsafe { core::arch::asm!("isb", options(nostack)) };
-    }
-    bare()
-}
-
-/// The counter through RDTSCP, which waits for preceding instructions; elsewhere the fenced one.
-#[inline(always)]
-pub fn with_processor() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let mut processor = 0;
-        // SAFETY: every processor with an invariant counter has RDTSCP, and Linux permits it.
-        unsafe { core::arch::x86_64::__rdtscp(&raw mut processor) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        fenced()
-    }
-}
 
 /// The counter and CLOCK_MONOTONIC at one instant.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 //! Each command prints records, one JSON object per line, with raw samples; the harness
 //! (`bench/eigenbench`) evaluates them.
 
+mod arch;
 mod bounds;
 mod clocks;
 mod counter;

@@ -11,7 +11,7 @@
 //! - `timers`: the properties of timers, and their wake-up latency.
 //! - `surroundings`: hypervisor, container, namespaces, control groups, and their effects.
 //! - `containers`: this machine's support for timelines and containers (feature `containers`).
-//! - `machine`: where facts are read.
+//! - `machine`: where facts are read; `arch`: what depends on the processor's architecture.
 //! - `watch`: whether the wall clock is set.
 //! - `explanation`: the meaning of each check, with the sources of its advice.
 //! - `finding`: the results; `facts`: the facts for programs, and the table of them.
@@ -23,6 +23,7 @@
 #[macro_use]
 extern crate eigentime_harness;
 
+mod arch;
 pub mod clocks;
 #[cfg(feature = "containers")]
 pub mod containers;

@@ -20,7 +20,7 @@ use rustix::time::Timespec;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, sock_filter};
 
 use crate::Unknown;
-use crate::arch::CALLS;
+use crate::arch::{NAMES, TIME};
 use crate::vdso::Vdso;
 
 /// A call to test.
@@ -36,6 +36,28 @@ pub enum Asked {
     Time,
     /// `getcpu`.
     Getcpu,
+}
+
+impl Asked {
+    /// The number of its system call; None if the architecture has none.
+    pub const fn number(self) -> Option<c_long> {
+        match self {
+            Self::ClockGettime(_) => Some(libc::SYS_clock_gettime),
+            Self::ClockGetres(_) => Some(libc::SYS_clock_getres),
+            Self::Gettimeofday => Some(libc::SYS_gettimeofday),
+            Self::Time => TIME,
+            Self::Getcpu => Some(libc::SYS_getcpu),
+        }
+    }
+
+    /// Whether the vDSO of the architecture has a function for it.
+    pub const fn is_in_vdso(self) -> bool {
+        match self {
+            Self::ClockGettime(_) | Self::ClockGetres(_) | Self::Gettimeofday => true,
+            Self::Time => NAMES.time.is_some(),
+            Self::Getcpu => NAMES.getcpu.is_some(),
+        }
+    }
 }
 
 /// What serves a call.
@@ -89,7 +111,7 @@ pub fn ask_libc(asked: &[Asked]) -> Result<Vec<Served>, Unknown> {
 }
 
 fn ask_children(asked: &[Asked], call: impl Fn(Asked) -> c_int) -> Result<Vec<Served>, Unknown> {
-    let program = program(CALLS);
+    let program = program(&calls());
     let mut served = Vec::with_capacity(asked.len());
     for some in asked.chunks(MOST) {
         served.extend(ask_one_child(&program, some.len(), &mut |at| call(some[at]))?);
@@ -106,8 +128,20 @@ fn ask_children(asked: &[Asked], call: impl Fn(Asked) -> c_int) -> Result<Vec<Se
 /// # Safety
 /// The call must be async-signal-safe.
 pub unsafe fn ask_of(number: c_long, call: &mut dyn FnMut() -> c_int) -> Result<Served, Unknown> {
-    let program = program(&[CALLS, &[number]].concat());
+    let program = program(&[calls(), vec![number]].concat());
     ask_one_child(&program, 1, &mut |_| call()).map(|served| served[0])
+}
+
+/// The system calls that the filter answers, so that the child can make them only through the vDSO.
+fn calls() -> Vec<c_long> {
+    let all = [
+        Asked::ClockGettime(libc::CLOCK_REALTIME),
+        Asked::ClockGetres(libc::CLOCK_REALTIME),
+        Asked::Gettimeofday,
+        Asked::Time,
+        Asked::Getcpu,
+    ];
+    all.into_iter().filter_map(Asked::number).collect()
 }
 
 fn ask_one_child(

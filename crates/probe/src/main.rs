@@ -17,6 +17,7 @@
 #[macro_use]
 extern crate eigentime_harness;
 
+mod arch;
 mod calls;
 mod events;
 mod facts;

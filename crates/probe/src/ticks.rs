@@ -9,6 +9,8 @@ use std::time::Duration;
 use eigentime_clock::counter;
 use eigentime_clock::rate::{Parted, Rate};
 
+use crate::arch::fence;
+
 static RATE: OnceLock<Rate> = OnceLock::new();
 
 /// The counter, read after everything before it, and before everything after it.
@@ -23,21 +25,6 @@ pub fn begin() -> u64 {
 #[inline(always)]
 pub fn end() -> u64 {
     counter::read_ordered()
-}
-
-/// Nothing after this executes before everything preceding it.
-#[inline(always)]
-fn fence() {
-    // SAFETY: it changes nothing; LFENCE (SSE2) is in every x86-64 processor.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        core::arch::x86_64::_mm_lfence();
-    }
-    // SAFETY: it changes nothing.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        core::arch::asm!("isb", options(nostack, preserves_flags));
-    }
 }
 
 /// Measures the ticks per nanosecond, unless that was done.

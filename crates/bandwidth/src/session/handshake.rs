@@ -24,8 +24,8 @@ const COOKIE: &[u8] = b"EXPERIMENTAL eigentime bandwidth cookie";
 /// A client sends no name that would have to match a certificate.
 const NAME: &str = "eigentime.invalid";
 
-/// The first byte that TLS sends: of a handshake message or an alert.
-const TLS: [u8; 2] = [0x16, 0x15];
+/// The first byte that TLS sends: of a handshake message or an alert (RFC 8446, appendix B.1).
+const TLS: [u8; 2] = [22, 21];
 
 /// A connection over which both sides are authenticated.
 pub struct Established {

@@ -55,7 +55,7 @@ const WORTHWHILE: u64 = 3_000;
 /// success and doubles after a failure, within these bounds.
 const PATIENCE: u32 = 256;
 const LEAST_PATIENCE: u32 = 4;
-const MOST_PATIENCE: u32 = 1 << 12;
+const MOST_PATIENCE: u32 = 4_096;
 
 impl Guard {
     /// The initial state.

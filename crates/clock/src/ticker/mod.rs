@@ -109,7 +109,7 @@ pub const SHORTEST: Duration = Duration::from_micros(10);
 
 /// The most events that a ticker can be [created for](Builder::capacity): with more, the work for
 /// one of them would delay the others.
-pub const MOST_EVENTS: usize = 1 << 12;
+pub const MOST_EVENTS: usize = 4_096;
 
 /// The default shield window; [`Builder::shield`] changes it.
 pub const SHIELD: Duration = Duration::from_micros(10);

@@ -24,7 +24,7 @@ const UNREFINED: Nanos = 1_000_000_000;
 const WORTHWHILE: Nanos = 5_000;
 /// After this many clock readings the deadline is converted again, since the clock may have been
 /// refined: about 0.1 ms.
-const FRESH: u32 = 1 << 12;
+const FRESH: u32 = 4_096;
 /// A clock that shows the same value this often is frozen, and is waited for in the kernel.
 const STANDS: u32 = 2_000;
 /// A deadline further away than this does not need low wake-up latency yet, in nanoseconds: 20 ms.

@@ -37,11 +37,15 @@ const fn read(clock: &'static str, id: libc::clockid_t, expected: Expected) -> C
 
 const CPU_TIME: Expected = Expected::Kernel("the scheduler keeps processor time");
 const ALARM: Expected = Expected::Kernel("the kernel asks whether there is a clock that can wake");
-/// Calls that only some architectures have in their vDSO.
-const EXTRA: Expected = match cfg!(target_arch = "x86_64") {
-    true => Expected::Vdso,
-    false => Expected::Kernel("the vDSO of this architecture has no such function"),
-};
+
+/// A call that only some architectures have in their vDSO.
+const fn extra(function: &'static str, asked: Asked) -> Call {
+    let expected = match asked.is_in_vdso() {
+        true => Expected::Vdso,
+        false => Expected::Kernel("the vDSO of this architecture has no such function"),
+    };
+    Call { function, clock: "", asked, expected }
+}
 
 /// All calls, in the order of the page.
 pub const CALLS: &[Call] = &[
@@ -62,8 +66,8 @@ pub const CALLS: &[Call] = &[
         asked: Asked::Gettimeofday,
         expected: Expected::Vdso,
     },
-    Call { function: "time", clock: "", asked: Asked::Time, expected: EXTRA },
-    Call { function: "getcpu", clock: "", asked: Asked::Getcpu, expected: EXTRA },
+    extra("time", Asked::Time),
+    extra("getcpu", Asked::Getcpu),
     Call {
         function: "clock_getres",
         clock: "CLOCK_MONOTONIC",
@@ -136,16 +140,7 @@ pub fn by_vdso(vdso: &Vdso, asked: Asked) -> Option<Batch<'static>> {
 /// # Errors
 /// The kernel's error if it refuses; None if there is no such system call.
 pub fn by_system_call(asked: Asked) -> Result<Batch<'static>, Option<std::io::Error>> {
-    let (number, first): (c_long, c_long) = match asked {
-        Asked::ClockGettime(clock) => (libc::SYS_clock_gettime, clock.into()),
-        Asked::ClockGetres(clock) => (libc::SYS_clock_getres, clock.into()),
-        Asked::Gettimeofday => (libc::SYS_gettimeofday, 0),
-        #[cfg(target_arch = "x86_64")]
-        Asked::Time => (libc::SYS_time, 0),
-        #[cfg(not(target_arch = "x86_64"))]
-        Asked::Time => return Err(None),
-        Asked::Getcpu => (libc::SYS_getcpu, 0),
-    };
+    let number = asked.number().ok_or(None)?;
     // `struct timespec` and `struct timeval` have the same size; `getcpu` writes less.
     let mut written = zero_timespec();
     let mut call = move || {
@@ -153,8 +148,8 @@ pub fn by_system_call(asked: Asked) -> Result<Batch<'static>, Option<std::io::Er
         // SAFETY: each is given room for its result, or null where it accepts it.
         unsafe {
             match asked {
-                Asked::ClockGettime(_) | Asked::ClockGetres(_) => {
-                    libc::syscall(number, first, written)
+                Asked::ClockGettime(clock) | Asked::ClockGetres(clock) => {
+                    libc::syscall(number, c_long::from(clock), written)
                 }
                 _ => libc::syscall(number, written, 0, 0),
             }

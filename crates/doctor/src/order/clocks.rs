@@ -5,14 +5,8 @@ use eigentime_measure::bracket::{Bracket, narrowest};
 use eigentime_measure::stopwatch::Stopwatch;
 use rustix::time::{ClockId, DynamicClockId, clock_getres, clock_gettime_dynamic};
 
+use crate::arch::COUNTER;
 use crate::units;
-
-/// The processor's name for its counter.
-#[cfg(target_arch = "x86_64")]
-pub const COUNTER: &str = "tsc";
-/// The processor's name for its counter.
-#[cfg(target_arch = "aarch64")]
-pub const COUNTER: &str = "cntvct";
 
 /// A clock that can be compared.
 #[derive(Clone, Copy, Debug)]

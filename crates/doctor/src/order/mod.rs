@@ -13,6 +13,7 @@ pub mod looked;
 
 use eigentime_clock::warp;
 
+use crate::arch::COUNTER;
 use crate::units::{count, length};
 use crate::watch::Watch;
 use crate::{Check, Finding, Machine, Options, Topic, Unknown, Verdict};
@@ -62,7 +63,7 @@ fn judge(cpus: &[usize], survey: &warp::Survey, looked: &[Looked], was_set: bool
     }
     let pairs = survey.between.len();
     let visited = survey.between.iter().filter(|pair| pair.is_complete()).count();
-    let visible = looked.iter().filter(|it| it.clock.name == clocks::COUNTER);
+    let visible = looked.iter().filter(|it| it.clock.name == COUNTER);
     let visible = visible.map(|it| it.smallest_visible_ns).fold(0.0, f64::max);
     let scope = match pairs {
         0 => format!("{}, by itself", count(survey.within.len() as u64, "processor", "processors")),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arch;
 use crate::machine::Machine;
 use crate::{Finding, Options};
 
@@ -31,7 +32,7 @@ pub fn hypervisor(machine: &Machine, _: &Options) -> Finding {
 
 /// The signatures of the hypervisors; none on bare metal, and none on made-up machines.
 pub fn signatures(machine: &Machine) -> Vec<String> {
-    if machine.is_real() { cpuid::signatures() } else { Vec::new() }
+    arch::SIGNATURES.filter(|_| machine.is_real()).map_or_else(Vec::new, |signatures| signatures())
 }
 
 /// Evidence of a hypervisor and of the machine in files.
@@ -71,7 +72,7 @@ fn judge(signatures: &[String], traces: &Traces) -> Finding {
         Some(name) => Finding::note(format!(
             "this is a virtual machine ({name}): the host can preempt its processors at any time"
         )),
-        None if cfg!(target_arch = "x86_64") => Finding::ok("the processor knows of no hypervisor"),
+        None if arch::SIGNATURES.is_some() => Finding::ok("the processor knows of no hypervisor"),
         None => Finding::ok("no file names a hypervisor"),
     };
     for (signature, name) in signatures.iter().zip(&names) {
@@ -96,51 +97,6 @@ fn judge(signatures: &[String], traces: &Traces) -> Finding {
 pub fn named(signature: &str) -> String {
     let known = SIGNATURES.iter().find(|(known, _)| known.trim_end() == signature.trim_end());
     known.map_or_else(|| format!("one that calls itself '{signature}'"), |(_, name)| (*name).into())
-}
-
-#[cfg(target_arch = "x86_64")]
-mod cpuid {
-    use core::arch::x86_64::__cpuid;
-
-    /// The bit of leaf 1 that indicates a hypervisor (ECX).
-    const PRESENT: u32 = 1 << 31;
-    /// The first hypervisor leaf, the distance of several, and the end of the search, as in the
-    /// kernel (`hypervisor_cpuid_base` in arch/x86/include/asm/processor.h).
-    const BASE: u32 = 0x4000_0000;
-    const STEP: usize = 0x100;
-    const END: u32 = 0x4001_0000;
-
-    /// The signatures of the hypervisors; usually outer interfaces first.
-    pub fn signatures() -> Vec<String> {
-        let leaf = |leaf| __cpuid(leaf);
-        if leaf(1).ecx & PRESENT == 0 {
-            return Vec::new();
-        }
-        let mut signatures = Vec::new();
-        for base in (BASE..END).step_by(STEP) {
-            let says = leaf(base);
-            let letters = [says.ebx, says.ecx, says.edx].map(u32::to_le_bytes).concat();
-            // Without a hypervisor, some processors return their last leaf, which is not text.
-            let letters: Vec<_> = letters.into_iter().take_while(|it| *it != 0).collect();
-            let is_name = letters.len() >= 4 && letters.iter().all(|it| matches!(it, b' '..=b'~'));
-            let is_leaf = (base..base + STEP as u32).contains(&says.eax) || says.eax == 0;
-            match String::from_utf8(letters) {
-                Ok(name) if is_name && is_leaf && !signatures.contains(&name) => {
-                    signatures.push(name);
-                }
-                _ => {}
-            }
-        }
-        signatures
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod cpuid {
-    /// Only x86-64 has an instruction that hypervisors answer.
-    pub fn signatures() -> Vec<String> {
-        Vec::new()
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{CALLS, NAMES};
+pub use aarch64::{NAMES, TIME};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{CALLS, NAMES};
+pub use x86_64::{NAMES, TIME};
 
 /// The names of the vDSO's functions.
 pub struct Names {

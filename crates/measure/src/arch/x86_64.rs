@@ -9,11 +9,5 @@ pub const NAMES: Names = Names {
     getcpu: Some("__vdso_getcpu"),
 };
 
-/// The system calls that the filter answers, so that the child can make them only through the vDSO.
-pub const CALLS: &[libc::c_long] = &[
-    libc::SYS_clock_gettime,
-    libc::SYS_clock_getres,
-    libc::SYS_gettimeofday,
-    libc::SYS_getcpu,
-    libc::SYS_time,
-];
+/// The system call `time`.
+pub const TIME: Option<libc::c_long> = Some(libc::SYS_time);

@@ -157,7 +157,7 @@ fn under_a_filter_another_one_is_asked_by() {
     // The confined thread ends with the test.
     let answers = thread::spawn(move || {
         // SAFETY: the filter applies only to this thread, which reads no clock with system calls.
-        let confined = unsafe { confine(&program(CALLS)) };
+        let confined = unsafe { confine(&program(&calls())) };
         (confined, ask(&vdso, &COARSE), ask(&vdso, &NEVER))
     });
     let (confined, coarse, never) = answers.join().unwrap();

@@ -59,7 +59,7 @@ fn raise(name: &CStr) -> io::Result<()> {
     // SAFETY: a structure of numbers, for which all zeros is valid.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes_with_nul()) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     ioctl(&socket, libc::SIOCGIFFLAGS, &mut request)?;
     // SAFETY: the call above has filled in the flags, and any other field is numbers as well.

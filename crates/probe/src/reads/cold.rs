@@ -11,6 +11,8 @@ use eigentime_measure::vdso::Vdso;
 use rustix::param::page_size;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::arch::{barrier, flush, line};
+
 /// The memory to flush: the first byte of each line.
 pub struct Cold(Vec<usize>);
 
@@ -137,58 +139,6 @@ impl Reader {
         // SAFETY: the kernel checks whether there is something to read. One byte for each of a few
         // pages fits in the pipe.
         unsafe { libc::write(self.to.as_raw_fd(), at as *const _, 1) == 1 }
-    }
-}
-
-/// The length of a line of the data cache, in bytes.
-#[cfg(target_arch = "x86_64")]
-fn line() -> usize {
-    // CPUID 1: EBX has the line that CLFLUSH flushes in its second byte, in units of 8.
-    let lines = core::arch::x86_64::__cpuid(1).ebx >> 8 & 0xff;
-    (lines as usize * 8).max(16)
-}
-
-#[cfg(target_arch = "aarch64")]
-fn line() -> usize {
-    let types: u64;
-    // SAFETY: Linux lets programs read CTR_EL0, or emulates it.
-    unsafe {
-        core::arch::asm!("mrs {}, ctr_el0", out(reg) types, options(nostack, nomem, preserves_flags));
-    }
-    // DminLine, in words, as a power of 2.
-    4 << (types >> 16 & 0xf)
-}
-
-/// Flushes a line from all caches.
-///
-/// # Safety
-/// The address must be readable.
-#[inline(always)]
-unsafe fn flush(at: usize) {
-    // SAFETY: every x86-64 processor has CLFLUSH; it has no visible effect on programs.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        core::arch::x86_64::_mm_clflush(at as *const u8);
-    }
-    // SAFETY: Linux lets programs do this (SCTLR_EL1.UCI); it has no visible effect on them.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        core::arch::asm!("dc civac, {}", in(reg) at, options(nostack, preserves_flags));
-    }
-}
-
-/// Waits until all flushing is done.
-#[inline(always)]
-fn barrier() {
-    // SAFETY: it changes nothing; MFENCE (SSE2) is in every x86-64 processor.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        core::arch::x86_64::_mm_mfence();
-    }
-    // SAFETY: it changes nothing.
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        core::arch::asm!("dsb sy", "isb", options(nostack, preserves_flags));
     }
 }
 

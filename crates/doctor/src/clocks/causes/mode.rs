@@ -7,10 +7,10 @@ use std::fmt;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::arch;
 use crate::machine::{Machine, Unknown};
 
 /// The source (`enum vdso_clock_mode`).
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "pages of x86's hypervisors"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Nothing: it makes system calls.
@@ -25,25 +25,26 @@ pub enum Mode {
     TimeNamespace,
 }
 
-/// The kernel's numbers for them on this architecture.
-#[cfg(target_arch = "x86_64")]
-const MODES: [(i32, Mode); 5] = [
-    (0, Mode::None),
-    (1, Mode::Counter),
-    (2, Mode::Pvclock),
-    (3, Mode::Hvclock),
-    (i32::MAX, Mode::TimeNamespace),
-];
-#[cfg(target_arch = "aarch64")]
-const MODES: [(i32, Mode); 4] =
-    [(0, Mode::None), (1, Mode::Counter), (2, Mode::Counter), (i32::MAX, Mode::TimeNamespace)];
-
 /// The possible offsets of the sequence number and the mode in a page: x86 before Linux 6.15 leaves
 /// room for other data first (arch/x86/include/asm/vvar.h).
 const OFFSETS: [usize; 2] = [0, 128];
 
 /// How much of the page is read.
 const LENGTH: usize = 256;
+
+impl Mode {
+    /// The one with this number.
+    fn of(number: i32) -> Option<Self> {
+        Some(match number {
+            0 => Self::None,
+            i32::MAX => Self::TimeNamespace,
+            _ if arch::COUNTER_MODES.contains(&number) => Self::Counter,
+            _ if arch::PVCLOCK_MODE == Some(number) => Self::Pvclock,
+            _ if arch::HVCLOCK_MODE == Some(number) => Self::Hvclock,
+            _ => return None,
+        })
+    }
+}
 
 impl fmt::Display for Mode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,9 +93,8 @@ fn understand(page: &[u8; LENGTH]) -> Option<Mode> {
     OFFSETS.iter().find_map(|at| {
         let word = |at: usize| [page[at], page[at + 1], page[at + 2], page[at + 3]];
         let (sequence, mode) = (u32::from_ne_bytes(word(*at)), i32::from_ne_bytes(word(*at + 4)));
-        let mode = MODES.iter().find(|(number, _)| *number == mode).map(|(_, mode)| *mode);
         // It grows with every tick; if it is 0, this is not a clock's data.
-        mode.filter(|_| sequence != 0)
+        Mode::of(mode).filter(|_| sequence != 0)
     })
 }
 

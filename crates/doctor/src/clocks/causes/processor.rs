@@ -1,27 +1,20 @@
 //! The processor's information: whether there is a hypervisor, and the properties of its counter.
 
+use crate::arch::SIGNATURES;
 use crate::machine::{Machine, Unknown};
-#[cfg(target_arch = "x86_64")]
-use crate::surroundings::hypervisor;
 
-/// The signatures of the hypervisors under this machine; none on bare metal.
+/// The hypervisors under this machine, by their signatures if the processor reports them, otherwise
+/// by their names in the device tree; none on bare metal.
 ///
 /// # Errors
-/// [`Unknown`] if the processor cannot report them.
-#[cfg(target_arch = "x86_64")]
+/// [`Unknown`] if there is neither.
 pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
-    match machine.is_real() {
-        true => Ok(hypervisor::signatures(machine)),
-        false => Err(Unknown::because("CPUID: this is not the machine itself")),
+    if let Some(signatures) = SIGNATURES {
+        return match machine.is_real() {
+            true => Ok(signatures()),
+            false => Err(Unknown::because("CPUID: this is not the machine itself")),
+        };
     }
-}
-
-/// The hypervisors named in the device tree.
-///
-/// # Errors
-/// [`Unknown`] if there is no device tree.
-#[cfg(target_arch = "aarch64")]
-pub fn hypervisors(machine: &Machine) -> Result<Vec<String>, Unknown> {
     machine.names("/proc/device-tree")?;
     let compatible = machine.text("/proc/device-tree/hypervisor/compatible");
     Ok(compatible.map_or_else(

@@ -34,14 +34,18 @@ pub struct Target {
     pub what: String,
 }
 
-/// A block, aligned as direct reads require.
-#[repr(C, align(4096))]
-pub struct Block([u8; BLOCK as usize]);
+/// Room for a block, aligned as direct reads require.
+pub struct Block([u8; 2 * BLOCK as usize]);
 
 impl Block {
     /// An empty block.
     pub fn new() -> Box<Self> {
-        Box::new(Self([0; BLOCK as usize]))
+        Box::new(Self([0; 2 * BLOCK as usize]))
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let start = self.0.as_ptr().align_offset(BLOCK as usize);
+        &mut self.0[start..][..BLOCK as usize]
     }
 }
 
@@ -145,7 +149,7 @@ impl Target {
     /// # Errors
     /// The kernel's error; an unchanged target has no end within its size.
     pub fn read(&self, block: &mut Block, at: u64) -> io::Result<()> {
-        self.file.read_exact_at(&mut block.0, at)
+        self.file.read_exact_at(block.bytes(), at)
     }
 
     /// Drops it from the page cache, if reads go through that.
@@ -233,7 +237,7 @@ mod tests {
         let (mut first, mut last) = (Block::new(), Block::new());
         target.read(&mut first, 0).unwrap();
         target.read(&mut last, target.size - BLOCK).unwrap();
-        assert_ne!(first.0, last.0);
+        assert_ne!(first.bytes(), last.bytes());
         assert!(target.read(&mut last, target.size).is_err());
     }
 
