@@ -12,7 +12,10 @@ from eigenbench.levels import Level
 from eigenbench.paths import (
     ADDRESS,
     LEFT,
+    MIDDLE,
     OTHER,
+    UDP,
+    Network,
     PathError,
     PathSpec,
     emulated,
@@ -35,10 +38,12 @@ PRECISE = f"{BANDWIDTH}/precise"
 SYSTEM = f"{BANDWIDTH}/system"
 KITE = f"{BANDWIDTH}/kite"
 YAZ = f"{BANDWIDTH}/yaz"
+SHORT = f"{BANDWIDTH}/short"
 
 # The figures of each estimate: its error relative to the available bandwidth and to the capacity,
-# whether its interval contains the truth, whether it has no number, and its cost.
-OFF, ERROR, WITHIN, NONE = "off", "error", "within", "none"
+# whether its interval contains the truth, how far that reaches to either side, whether it has no
+# number, and its cost.
+OFF, ERROR, WITHIN, WIDTH, NONE = "off", "error", "within", "width", "none"
 TIME, SENT, SHARE = "time", "sent", "share"
 KEPT = (
     (OFF, "off by, of what was available", PERCENT),
@@ -60,7 +65,7 @@ PATHS: dict[str, tuple[str, PathSpec]] = {
     **{
         f"300-tbf/{cross}": (
             f"300 M by tbf, cross {cross} M by iperf3",
-            PathSpec(300e6, cross * 1e6, real=True),
+            PathSpec(300e6, cross * 1e6, real=UDP),
         )
         for cross in CROSS_M
     },
@@ -129,29 +134,44 @@ class Estimates:
         self, level: Level, spec: PathSpec, deadline: Deadline
     ) -> tuple[dict[str, object], float]:
         """The result of one estimate, and what was available."""
-        with laid(spec.mtu) as network:
-            command = [str(self.eigentime), "bandwidth", "measure", ADDRESS, "--json"]
-            client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
-            measure = network.there(LEFT, *client)
-            if spec.real:
-                with (
-                    shaped(network, spec),
-                    served(network, self.eigentime, TOKEN),
-                    network.counted(OTHER) as counter,
-                ):
-                    begin, before = counter.sent()
-                    told, _, _ = _run(measure, deadline)
-                    end, after = counter.sent()
-                available = spec.capacity - (after - before) / (end - begin) * 1e9
-            else:
-                with (
-                    emulated(network, self.emulator, spec) as truth,
-                    served(network, self.eigentime, TOKEN),
-                ):
-                    told, begin, end = _run(measure, deadline)
-                    text = truth.read_text()
-                available = truth_of(text[: text.rfind("\n")]).available(begin, end)
-        return told, available
+        if spec.real:
+            return through_tbf(self.eigentime, level, spec, deadline)
+        with (
+            laid(spec.mtu) as network,
+            emulated(network, self.emulator, spec) as truth,
+            served(network, self.eigentime, TOKEN),
+        ):
+            measure = _measure(network, self.eigentime, level)
+            told, begin, end = _run(measure, deadline)
+            text = truth.read_text()
+        return told, truth_of(text[: text.rfind("\n")]).available(begin, end)
+
+
+def through_tbf(
+    eigentime: Path, level: Level, spec: PathSpec, deadline: Deadline
+) -> tuple[dict[str, object], float]:
+    """The result of one estimate beside iperf3, and what was available.
+
+    That is the capacity without the cross traffic that came to the bottleneck's host, by the
+    counters of the interface that it alone comes through.
+    """
+    with (
+        laid(spec.mtu) as network,
+        shaped(network, spec),
+        served(network, eigentime, TOKEN),
+        network.counted(MIDDLE, OTHER) as counter,
+    ):
+        begin, before = counter.came()
+        told, _, _ = _run(_measure(network, eigentime, level), deadline)
+        end, after = counter.came()
+    return told, spec.capacity - (after - before) / (end - begin) * 1e9
+
+
+def _measure(network: Network, eigentime: Path, level: Level) -> list[str]:
+    """The command of one estimate."""
+    command = [str(eigentime), "bandwidth", "measure", ADDRESS, "--json"]
+    client = ["env", f"EIGENTIME_TOKEN={TOKEN}", *level.command(*command)]
+    return network.there(LEFT, *client)
 
 
 def references(eigentime: Path, emulator: Path) -> Estimates:
@@ -202,6 +222,7 @@ def figures(
         OFF: 100 * abs(error) / available,
         ERROR: 100 * error / capacity,
         WITHIN: 100.0 * (found["low"] <= available <= found["high"]),
+        WIDTH: 100 * (found["high"] - found["low"]) / 2 / capacity,
     }
 
 
@@ -224,6 +245,7 @@ def bandwidth_levels(eigentime: Path, emulator: Path) -> list[Level]:
         (SYSTEM, "regression, system timing", ("--timing", "system")),
         (KITE, "kite (reconstruction)", ("--method", "kite")),
         (YAZ, "yaz", ("--method", "yaz")),
+        (SHORT, "regression, 3 s", ("--time", "3s")),
     )
     return [
         Level(

@@ -7,7 +7,13 @@ from typing import Protocol
 
 from eigenbench import levels
 from eigenbench.samples import Probe, Samples
-from eigenbench.stats import differences, percentile, ratios, summarize
+from eigenbench.stats import (
+    differences,
+    percentile,
+    ratios,
+    share_interval,
+    summarize,
+)
 
 NOTHING = "–"
 
@@ -80,11 +86,31 @@ class Mean:
     """The mean, which for values of 0 or 100 % is their frequency."""
 
     heading: str = "mean"
+    # Of another measurement of the same rounds, under a longer key.
+    suffix: str = ""
 
     def figure(self, probe: Probe, level: str, samples: Samples) -> str:
         """The mean of all values."""
-        values = samples.of(probe.key, level).values()
+        values = samples.of(f"{probe.key}{self.suffix}", level).values()
         return shown(fmean(values) / probe.unit.scale) if values else NOTHING
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often another measurement, under a longer key, was 100 and not 0 %."""
+
+    heading: str
+    suffix: str
+
+    def figure(self, probe: Probe, level: str, samples: Samples) -> str:
+        """The share of all values in percent, with its exact 95 % interval."""
+        values = samples.of(f"{probe.key}{self.suffix}", level).values()
+        if not values:
+            return NOTHING
+        hits = sum(value == 100.0 for value in values)
+        low, high = share_interval(hits, len(values))
+        share = hits / len(values)
+        return f"{100 * share:.1f} ({100 * low:.1f} – {100 * high:.1f})"
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,15 @@
 from pathlib import Path
 
 # The parts: the cost of virtual time; processes, threads and many members; the library's clock,
-# sleeps and events; the measuring program; the cost of a report; and the accuracy of bandwidth
-# estimates.
+# sleeps and events; the measuring program; the cost of a report; the accuracy of bandwidth
+# estimates, and the coverage of their intervals.
 BENCH = "bench"
 PROCESSES = "processes"
 PRECISION = "precision"
 MEASURING = "measuring"
 REPORTING = "reporting"
 ESTIMATING = "bandwidth"
+COVERING = "bandwidth-coverage"
 
 
 class DocumentError(Exception):

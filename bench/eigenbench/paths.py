@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO
 
 from eigenbench.processes import POLL_S, Deadline, child, run
 
@@ -35,13 +36,47 @@ for _ in sys.stdin:
     begin, end = 0, 1 << 62
     while end - begin > 200_000:
         begin, found, end = time.monotonic_ns(), row(), time.monotonic_ns()
-    print((begin + end) // 2, found[8], found[9])
+    print((begin + end) // 2, found[0], found[1])
 """
 COUNTING = (sys.executable, "-u", "-c", COUNT)
+# Removes network namespaces with all their processes, once nobody holds its input open any more.
+REMOVE = """
+read -r _
+for name; do
+    ip netns pids "$name" | xargs --no-run-if-empty kill -KILL
+    ip netns del "$name"
+done
+"""
+REMOVING = ("sh", "-c", REMOVE, "sh")
 
 
 class PathError(Exception):
     """Why such a path is not possible here."""
+
+
+@dataclass(frozen=True)
+class Iperf3:
+    """A kind of traffic by iperf3, whose IP packets have `PACKET` bytes."""
+
+    options: tuple[str, ...]
+    # What `--bitrate` counts of a packet.
+    payload: int
+    # How many packets it sends at a time, whenever it is behind its rate.
+    burst: int = 1
+
+    def command(self, rate: float) -> list[str]:
+        """The client, with this rate of IP packets."""
+        bitrate = f"{rate * self.payload / PACKET:.0f}/{self.burst}"
+        client = ("iperf3", "-c", ADDRESS, "-p", str(PORT), "-t", "60", "--forceflush")
+        return [*client, *self.options, "-b", bitrate]
+
+
+# Without the headers of IP and UDP; of IP, TCP and its timestamp.
+UDP_PAYLOAD, TCP_PAYLOAD = PACKET - 28, PACKET - 52
+UDP = Iperf3(("-u", "-l", str(UDP_PAYLOAD)), UDP_PAYLOAD)
+BURSTS = Iperf3(UDP.options, UDP_PAYLOAD, burst=10)
+# Its own blocks, of 128 KiB, would occupy these paths for longer than any train.
+TCP = Iperf3(("-l", "8K"), TCP_PAYLOAD)
 
 
 @dataclass(frozen=True)
@@ -52,8 +87,8 @@ class PathSpec:
     cross: float
     delay: str = "1ms"
     mtu: int = PACKET
-    # With the kernel's token bucket and iperf3, or with the emulator.
-    real: bool = False
+    # With the kernel's token bucket and this cross traffic; None: with the emulator.
+    real: Iperf3 | None = None
 
 
 @dataclass(frozen=True)
@@ -110,9 +145,9 @@ class Network:
         return ["ip", "netns", "exec", self.name(side), *command]
 
     @contextmanager
-    def counted(self, side: str) -> Iterator["Counter"]:
-        """The counter of the bits that a host sends, as long as it is needed."""
-        with counting(self.there(side, *COUNTING, "eth")) as counter:
+    def counted(self, side: str, interface: str = "eth") -> Iterator["Counter"]:
+        """The counter of the bits that come to a host, as long as it is needed."""
+        with counting(self.there(side, *COUNTING, interface)) as counter:
             yield counter
 
 
@@ -120,13 +155,13 @@ class Network:
 class Counter:
     """A process in a host's namespace that reads its interface's counters on request.
 
-    Starting a process for each reading would count what is sent while it starts and ends.
+    Starting a process for each reading would count what comes while it starts and ends.
     """
 
     process: subprocess.Popen[str]
 
-    def sent(self) -> tuple[int, float]:
-        """When it was read, on CLOCK_MONOTONIC in nanoseconds, and the bits of IP packets sent."""
+    def came(self) -> tuple[int, float]:
+        """When it was read, on CLOCK_MONOTONIC in nanoseconds, and the bits of IP packets by then."""
         asked, told = self.process.stdin, self.process.stdout
         assert asked is not None
         assert told is not None
@@ -134,12 +169,12 @@ class Counter:
             asked.write("\n")
             asked.flush()
         except BrokenPipeError as error:
-            raise PathError("the counter of what a host sends has ended") from error
+            raise PathError("the counter of what comes to a host has ended") from error
         words = told.readline().split()
         if len(words) != len(("when", "bytes", "packets")):
-            raise PathError("the counter of what a host sends has ended")
-        at, sent, packets = map(int, words)
-        return at, 8.0 * (sent - HEADER * packets)
+            raise PathError("the counter of what comes to a host has ended")
+        at, received, packets = map(int, words)
+        return at, 8.0 * (received - HEADER * packets)
 
 
 @contextmanager
@@ -151,7 +186,7 @@ def counting(command: Sequence[str]) -> Iterator[Counter]:
         try:
             counter = Counter(process)
             # It has started once it answers.
-            counter.sent()
+            counter.came()
             yield counter
         finally:
             process.kill()
@@ -161,9 +196,10 @@ def counting(command: Sequence[str]) -> Iterator[Counter]:
 def laid(mtu: int) -> Iterator[Network]:
     """A network, as long as it is needed."""
     network = Network(mtu)
-    try:
-        for side in LEFT, MIDDLE, RIGHT, OTHER:
-            _ip(f"netns add {network.name(side)}")
+    hosts = [network.name(side) for side in (LEFT, MIDDLE, RIGHT, OTHER)]
+    with removed(hosts):
+        for host in hosts:
+            _ip(f"netns add {host}")
         middle = network.name(MIDDLE)
         for side, number in (LEFT, 1), (RIGHT, 2), (OTHER, 3):
             own = network.name(side)
@@ -175,11 +211,19 @@ def laid(mtu: int) -> Iterator[Network]:
             _ip(f"-n {own} link set dev eth up")
             _ip(f"-n {middle} link set dev {side} up")
         yield network
-    finally:
-        for side in LEFT, MIDDLE, RIGHT, OTHER:
-            command = ["ip", "netns", "del", network.name(side)]
-            # What could not be created does not exist.
-            subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
+
+
+@contextmanager
+def removed(namespaces: Sequence[str]) -> Iterator[None]:
+    """Removes network namespaces at the end, which for this process may be SIGKILL, too."""
+    with subprocess.Popen(
+        (*REMOVING, *namespaces),
+        stdin=subprocess.PIPE,
+        # What could not be created does not exist.
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ):
+        yield
 
 
 @contextmanager
@@ -213,18 +257,18 @@ def shaped(network: Network, spec: PathSpec) -> Iterator[None]:
             _run,
             network.there(MIDDLE, "tc", *f"qdisc del dev {RIGHT} root".split()),
         )
-        if spec.cross:
+        if spec.real and spec.cross:
             if shutil.which("iperf3") is None:
                 raise PathError("iperf3 not installed")
             listen = network.there(
                 RIGHT, *FIRST, "iperf3", "-s", "-p", str(PORT), "--forceflush"
             )
             stack.enter_context(_waited(listen, "listening"))
-            payload = PACKET - 28
-            send = f"iperf3 -u -c {ADDRESS} -p {PORT} -l {payload} -t 60 --forceflush"
-            rate = round(spec.cross * payload / PACKET)
-            command = network.there(OTHER, *FIRST, *send.split(), "-b", str(rate))
-            stack.enter_context(_waited(command, "connected to"))
+            # Each packet is on its own from the start, so that counters count its headers.
+            _ip(f"-n {network.name(OTHER)} link set dev eth gso_max_segs 1")
+            client = spec.real.command(spec.cross)
+            send = network.there(OTHER, *FIRST, *client)
+            stack.enter_context(_waited(send, "connected to"))
         yield
 
 
@@ -240,16 +284,20 @@ def served(network: Network, eigentime: Path, token: str) -> Iterator[None]:
 @contextmanager
 def _waited(command: Sequence[str], word: str) -> Iterator[None]:
     """A child, once it has printed the word."""
-    with TemporaryDirectory() as folder:
-        said = Path(folder) / "said"
-        with said.open("wb") as out, child(command, out=out, err=out) as process:
-            end = Deadline(READY_S)
-            while word not in said.read_text(errors="replace"):
-                if process.poll() is not None or not end.remaining():
-                    text = said.read_text(errors="replace").strip().splitlines()
-                    raise PathError(text[-1] if text else f"{command[-1]}: no word")
-                time.sleep(POLL_S)
-            yield
+    with TemporaryFile() as out, child(command, out=out, err=out) as process:
+        end = Deadline(READY_S)
+        while word not in _content(out):
+            if process.poll() is not None or not end.remaining():
+                text = _content(out).strip().splitlines()
+                raise PathError(text[-1] if text else f"{command[-1]}: no word")
+            time.sleep(POLL_S)
+        yield
+
+
+def _content(file: IO[bytes]) -> str:
+    """What a file has, without moving where its writer is."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")
 
 
 def _ip(command: str) -> None:

@@ -9,6 +9,7 @@ from statistics import median
 from eigenbench import (
     bandwidth,
     bounds,
+    coverage,
     events,
     idle,
     levels,
@@ -320,6 +321,21 @@ ESTIMATING = (
         None,
     ),
 )
+COVERING = tuple(
+    Target(
+        f"intervals of a nominal 95 %: {title} contain what was available",
+        (f"{coverage.COVERAGE}/*/{bandwidth.WITHIN}",),
+        (bandwidth.SHORT,),
+        limit,
+        None,
+        figure=Figure.SHARE,
+        at_least=at_least,
+    )
+    for title, limit, at_least in (
+        ("at least 93 %", 93.0, True),
+        ("at most 97 %", 97.0, False),
+    )
+)
 TARGETS = (
     Target(
         "offset only: at most 1.05 × the bare time namespace",
@@ -502,6 +518,7 @@ TARGETS = (
     *MEASURING,
     *REPORTING,
     *ESTIMATING,
+    *COVERING,
 )
 
 

@@ -84,16 +84,16 @@ class TheTruth(unittest.TestCase):
 
 
 class Counters(unittest.TestCase):
-    def test_what_is_sent_between_two_readings_is_counted(self) -> None:
+    def test_what_comes_between_two_readings_is_counted(self) -> None:
         with (
             counting((*COUNTING, "lo")) as counter,
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there,
         ):
             there.bind(("127.0.0.1", 0))
-            begin, before = counter.sent()
+            begin, before = counter.came()
             for _ in range(10):
                 there.sendto(bytes(1000), there.getsockname())
-            end, after = counter.sent()
+            end, after = counter.came()
         self.assertLess(begin, end)
         # With the headers of IP and UDP, but without Ethernet's, which this interface does not
         # have; others may send there, too.
