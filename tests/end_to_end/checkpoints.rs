@@ -328,12 +328,23 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
             let name = format!("checkpoints::containers::{engine}::{label}");
             suite.test(name, &needs, move || contained(&format!("{engine}:{case}")));
         }
+        if engine == "runc" {
+            let name = "checkpoints::containers::runc::killed_at_any_moment";
+            suite.test(name, &needs, || {
+                let rounds = workspace::number_set_by(KILLING, KILLING_ROUNDS)?;
+                contained_within(LIMIT + ROUND * rounds, &format!("runc:killing:{rounds}"))
+            });
+        }
     }
 }
 
 fn contained(case: &str) -> Outcome {
+    contained_within(LIMIT, case)
+}
+
+fn contained_within(limit: Duration, case: &str) -> Outcome {
     let program = vec![Program::Ticking.path(Build::Static).into()];
-    case_of(LIMIT, &["python3"], "containers.py", case, program)
+    case_of(limit, &["python3"], "containers.py", case, program)
 }
 
 fn moves(case: &str, program: Vec<OsString>) -> Outcome {

@@ -123,22 +123,24 @@ class Runc(Container):
         path.write_text(json.dumps(config))
         self.runtime("run", "--detach", "--bundle", self.bundle, self.name, silent=True)
 
-    def checkpoint(self, *options, status=0):
+    def checkpoint_words(self, *options):
         where = ["--image-path", self.images, "--work-path", self.work]
-        return self.runtime("checkpoint", *where, *options, self.name, status=status)
+        return ["checkpoint", *where, *options, self.name]
+
+    def checkpoint(self, *options, status=0):
+        return self.runtime(*self.checkpoint_words(*options), status=status)
+
+    def restore_words(self):
+        where = ["--image-path", self.images, "--work-path", self.work]
+        return ["restore", "--detach", *where, "--bundle", self.bundle, self.name]
 
     def restore(self, *own, status=0):
-        where = [
-            "--image-path",
-            self.images,
-            "--work-path",
-            self.work,
-            "--bundle",
-            self.bundle,
-        ]
-        return self.runtime(
-            "restore", "--detach", *where, self.name, own=own, status=status
-        )
+        return self.runtime(*self.restore_words(), own=own, status=status)
+
+    def runs(self):
+        """Does it, by the runtime's own word? It knows nothing of one that it could not restore."""
+        said = self.runtime("state", self.name, status=None)
+        return '"status": "running"' in said
 
     def exec(self, *words):
         return self.runtime("exec", self.name, *words)

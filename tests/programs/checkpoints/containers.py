@@ -12,6 +12,7 @@ from pathlib import Path
 
 from contained import MANIFEST, Podman, Runc, call
 from daemons import Containerd, Docker
+from killed_runtime import killing
 from moving import (
     EIGENTIME,
     LATE,
@@ -190,6 +191,7 @@ def main(case, ticker):
         "named": lambda policy: moved(container, TIMELINE, policy),
         "again": lambda: again(container),
         "joined": lambda: joined(container),
+        "killing": lambda count: killing(container, TIMELINE, int(count)),
         "refusals": lambda: refusals(container),
         "by_daemon": lambda: by_daemon(container),
     }

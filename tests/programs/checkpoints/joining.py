@@ -25,7 +25,9 @@ class Member(Moving):
     def __init__(self, words, kind):
         self.shop = Moving("shop", SLEEPER, KINDS[kind][0] or RATED)
         self.shop.await_clocks()
-        joins = [] if kind == "plain" else [EIGENTIME, "run", "--timeline", "shop", "--"]
+        joins = (
+            [] if kind == "plain" else [EIGENTIME, "run", "--timeline", "shop", "--"]
+        )
         super().__init__("member", [*joins, *words])
 
     def join(self, *options, status=0):

@@ -23,7 +23,6 @@ from moving import (
     ticks,
 )
 
-
 JOINING_BACK = [EIGENTIME, "run", "--timeline", "back", "--"]
 
 
