@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus};
 
 use eigentime_supervisor::container::{self, Container as Identity};
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Onto, enter_time_of};
+use eigentime_supervisor::{Clocked, Onto, enter_time_of, match_version};
 use nix::unistd::mkdtemp;
 
 use crate::criu::{JOIN, join_option, place_for_log};
@@ -163,7 +163,10 @@ pub fn restore(
     moved.check()?;
     let criu = Criu::find(None)?;
     let (name, onto) = match onward.joins {
-        Some(name) => (name.clone(), Onto::Existing),
+        Some(name) => {
+            match_version(name)?;
+            (name.clone(), Onto::Existing)
+        }
         None => {
             let (former, timeline) = (made.container.as_ref(), made.timeline.as_deref());
             let name = container::name_after(identity, former, timeline)?;

@@ -6,9 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 
-use eigentime_supervisor::Onto;
 use eigentime_supervisor::control::Attached;
 use eigentime_supervisor::registry::Name;
+use eigentime_supervisor::{Onto, match_version};
 use serde::Serialize;
 
 use crate::criu::{JOIN, join_option, known, outcome, place_for_log};
@@ -66,6 +66,9 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         (None, Some(name)) => name.parse().map_err(Error::Subject)?,
         (None, None) => pid.to_string().parse().map_err(Error::Subject)?,
     };
+    if let Onto::Existing = onto {
+        match_version(&name)?;
+    }
     let images = directory.join(OWN.images);
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;

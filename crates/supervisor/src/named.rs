@@ -167,14 +167,13 @@ pub fn supervisor_of(name: &Name) -> Result<Option<Pidfd>, Error> {
 /// The process ID of the supervisor of that timeline, for something that is to join it.
 pub fn supervisor_for_joining(name: &Name) -> Result<Pid, Error> {
     let stream = connect(name)?.ok_or_else(|| is_missing(name))?;
-    version::match_supervisor(&stream, name)?;
     let supervisor = client::supervisor_of(&stream);
     match supervisor.as_raw() > 0 && proc::shares_namespace(supervisor, "pid") {
         true => Ok(supervisor),
         false => Err(Error::Timeline(format!(
             "the supervisor of timeline '{name}' is in another process namespace, where processes \
              have other numbers\n\
-             help: restore it from there"
+             help: restore the checkpoint in that namespace"
         ))),
     }
 }

@@ -94,12 +94,10 @@ pub struct Layout {
 impl Layout {
     /// A layout at a random place, so that the addresses cannot be predicted.
     fn random() -> io::Result<Self> {
-        let mut random = [0; 8];
-        File::open("/dev/urandom")?.read_exact(&mut random)?;
         let image = Image::own();
         let slot = (image.region_size() as u64).next_power_of_two();
         let slots = (REGION_WINDOW.end - REGION_WINDOW.start) / slot;
-        let base = REGION_WINDOW.start + u64::from_ne_bytes(random) % slots * slot;
+        let base = REGION_WINDOW.start + random()? % slots * slot;
         Ok(Self { base, image })
     }
 
@@ -180,6 +178,16 @@ impl Layout {
     }
 }
 
+/// What fails if there is no such number.
+const RANDOM: &str = "read /dev/urandom";
+
+/// A number that cannot be predicted.
+fn random() -> io::Result<u64> {
+    let mut random = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(u64::from_ne_bytes(random))
+}
+
 /// Creates the file. Since Linux 6.3, the kernel expects a statement of whether it can be executed.
 /// It cannot: code may be mapped from it all the same, and the sysctl vm.memfd_noexec=2 allows no
 /// other.
@@ -223,7 +231,7 @@ impl Region {
     }
 
     fn make(is_lasting: bool) -> Result<Self, Error> {
-        let layout = Layout::random().map_err(errno).map_err(Error::system("read /dev/urandom"))?;
+        let layout = Layout::random().map_err(errno).map_err(Error::system(RANDOM))?;
         Self::make_at(layout, is_lasting)
     }
 
@@ -251,6 +259,7 @@ impl Region {
             false => Self { layout, file: file.into(), writable: None, page },
         };
         region.page().reset();
+        region.page().set_owner(random().map_err(errno).map_err(Error::system(RANDOM))?);
         Ok(region)
     }
 

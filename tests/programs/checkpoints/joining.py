@@ -1,5 +1,6 @@
 """Restored programs that join a timeline that exists."""
 
+import threading
 import time
 
 from moving import (
@@ -89,11 +90,32 @@ def joining_waits(program, kind):
     began = time.monotonic()
     moving.checkpoint()
     moving.reap()
-    time.sleep(1)
+    time.sleep(6)
+    stepping = Stepping()
     moving.join()
-    away = time.monotonic() - began
-    judge_waits(moving, away * KINDS["named"][1], is_plain=kind == "plain")
+    stepping.end()
+    passed = (time.monotonic() - began) * KINDS["named"][1] + stepping.passed
+    judge_waits(moving, passed, is_plain=kind == "plain")
     moving.end()
+
+
+class Stepping(threading.Thread):
+    """Leaps of the timeline, one after the other, meanwhile."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed, self.ends = 0, False
+        self.start()
+
+    def run(self):
+        while not self.ends:
+            command("ctl", "leap", "shop", "10ms")
+            self.passed += 0.01
+
+    def end(self):
+        self.ends = True
+        self.join()
+        ensure(self.passed > 0, "it has not leapt")
 
 
 def joining_refused(program):

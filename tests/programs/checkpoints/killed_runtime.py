@@ -13,7 +13,7 @@ from moving import Wrong, check_steps, ensure, ticks
 
 
 def killing(container, annotations, count):
-    """The container runs on, or it is in a whole checkpoint and can be restored: never both, never neither."""
+    """The container runs on, or it is in a whole checkpoint and can be restored."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     container.start(annotations)

@@ -655,6 +655,9 @@ def twice(_program):
     dates = [show(name) for name in ("twin", "other")]
     rates = [shown["rate"] for shown in dates]
     ensure(rates == [2, 3], f"{rates}")
+    # Each has its image at the same place.
+    members = [len(shown["members"]) for shown in dates]
+    ensure(members == [1, 1], f"{dates}")
     walls = [
         int(clock["virtual_ns"])
         for shown in dates

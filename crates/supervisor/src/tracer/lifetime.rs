@@ -65,6 +65,7 @@ impl Supervisor {
             && self.hand_over.is_none()
             && self.left_halted.is_empty()
             && self.restored.is_empty()
+            && self.held_back.is_empty()
             && !self.timekeeper().awaits_attached()
             && self.threads.is_empty()
             && self.is_listened_to_by_nobody()

@@ -94,6 +94,7 @@ use eigentime_timeline::Rate;
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
+use crate::control::server::Asked;
 use crate::control::server::Control;
 use crate::filter::Scope;
 use crate::host::KernelVdso;
@@ -193,6 +194,8 @@ pub struct Supervisor {
     lifetime: lifetime::Lifetime,
     /// Processes brought from a checkpoint, until they are resumed.
     restored: Vec<attach::BroughtBack>,
+    /// Requests that wait until then.
+    held_back: Vec<Asked>,
     /// The caller's standard error, until the first program has been started.
     first_stderr: Option<OwnedFd>,
     /// What is known of each thread.
@@ -322,6 +325,7 @@ impl Supervisor {
                 ..Default::default()
             },
             restored: Vec::new(),
+            held_back: Vec::new(),
             // Only needed for messages about a first program.
             first_stderr: (!opening.awaits_programs())
                 .then(|| std::io::stderr().as_fd().try_clone_to_owned().ok())

@@ -157,9 +157,12 @@ impl Supervisor {
 
     /// Handles the end of a thread: if it was the last one that a runtime has started, the runtime has
     /// ended too. For threads that are not followed, its filter reports that.
-    pub(super) fn end_runtime(&mut self, thread: &Thread) {
-        let Some(id) = thread.runtime else { return };
-        if self.threads.values().all(|other| other.runtime != Some(id)) && !self.listens_to(id) {
+    pub(super) fn end_runtime(&mut self, runtime: Option<RuntimeId>) {
+        let Some(id) = runtime else { return };
+        let is_used = self.threads.values().any(|other| other.runtime == Some(id))
+            || self.listens_to(id)
+            || self.brings_for(id);
+        if !is_used {
             self.forget_runtime(id);
         }
     }

@@ -22,6 +22,9 @@ impl Supervisor {
     }
 
     pub(super) fn carry_out(&mut self, asked: Asked) {
+        if self.must_wait_for_brought(&asked.request) {
+            return self.held_back.push(asked);
+        }
         let Some(asked) = self.note_hand_over(asked) else { return };
         if let Err(reason) = self.check_name(&asked.request) {
             return asked.answer(Answer::Refused(reason));
@@ -40,6 +43,9 @@ impl Supervisor {
                 let answer = self.answer_to(&asked.request, asked.caller);
                 asked.answer(answer.unwrap_or_else(Answer::Refused));
             }
+        }
+        if self.restored.is_empty() {
+            std::mem::take(&mut self.held_back).into_iter().for_each(|it| self.carry_out(it));
         }
     }
 
@@ -114,10 +120,10 @@ impl Supervisor {
                 Answer::Attached(attached)
             }
             Request::Restore(restored) => Answer::Attached(self.restore(restored, caller)?),
-            Request::GoOn => {
-                self.let_restored_go_on(caller);
-                Answer::Done
-            }
+            Request::GoOn => match self.let_restored_go_on(caller) {
+                true => Answer::Done,
+                false => return Err("the restored processes have ended".to_owned()),
+            },
             Request::Detach { pid } => {
                 same_processes(caller)?;
                 Answer::Attached(self.detach(Pid::from_raw(*pid))?)
@@ -199,12 +205,20 @@ impl Supervisor {
                                     help: use it without this option, or remove it (`eigentime ctl \
                                     rm`) and create it again"
                 .to_owned()),
-            (_, Some(_), Starts::Container { .. }) => {
+            (_, _, Starts::Container { .. }) => self.check_keeps_container(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that it may have a container.
+    pub(super) fn check_keeps_container(&self) -> Result<(), String> {
+        match &self.journal {
+            Some(_) => {
                 Err("it was made with --keep-running, and containers end with their supervisor\n\
                      help: use a timeline without --keep-running for the container"
                     .to_owned())
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

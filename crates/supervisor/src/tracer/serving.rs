@@ -189,7 +189,7 @@ impl Supervisor {
                         // left.
                         self.first_stderr = None;
                     }
-                    self.end_runtime(&ended);
+                    self.end_runtime(ended.runtime);
                 }
                 self.timers.forget(tracee.0);
                 self.forget_notified(tracee.0);

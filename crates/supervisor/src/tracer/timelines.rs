@@ -161,6 +161,7 @@ impl Timelines {
         let made = Region::at(region.layout).map_err(|error| error.to_string())?;
         let number = Number(self.next);
         made.page().set_timeline(number.0);
+        made.page().set_owner(region.page().owner());
         if region.page().may_change() {
             made.page().expect_changes();
         }

@@ -37,7 +37,9 @@ pub struct Page {
     changes: AtomicU32,
     /// The supervisor's number for the timeline. For the supervisor.
     timeline: AtomicU32,
-    reserved: [AtomicU32; 249],
+    /// A number that no other supervisor has. For the supervisor.
+    owner: [AtomicU32; 2],
+    reserved: [AtomicU32; 247],
     snapshots: [Snapshot; 2],
 }
 
@@ -215,7 +217,8 @@ impl Page {
             held: AtomicU32::new(0),
             changes: AtomicU32::new(0),
             timeline: AtomicU32::new(0),
-            reserved: [const { AtomicU32::new(0) }; 249],
+            owner: [const { AtomicU32::new(0) }; 2],
+            reserved: [const { AtomicU32::new(0) }; 247],
             snapshots: [const { Snapshot::empty() }; 2],
         };
         page.reset();
@@ -312,6 +315,23 @@ impl Page {
     /// page.
     pub fn set_timeline(&self, number: u32) {
         self.timeline.store(number, Ordering::Relaxed);
+    }
+
+    /// The offset of the owner in the page, a word.
+    pub const OWNER_OFFSET: usize = core::mem::offset_of!(Self, owner);
+
+    /// Sets the number of the timeline's supervisor, or of the one that has handed it over. Must be
+    /// called before any program maps the page.
+    pub fn set_owner(&self, owner: u64) {
+        self.owner[0].store(owner as u32, Ordering::Relaxed);
+        self.owner[1].store((owner >> u32::BITS) as u32, Ordering::Relaxed);
+    }
+
+    /// That number.
+    #[must_use]
+    pub fn owner(&self) -> u64 {
+        let [low, high] = [0, 1].map(|half| u64::from(self.owner[half].load(Ordering::Relaxed)));
+        high << u32::BITS | low
     }
 
     fn is_fine(&self) -> bool {

@@ -122,7 +122,7 @@ pub fn look_at_restored(
     if prepared.is_some_and(|it| it.base != layout.base()) {
         return Err(format!(
             "process {pid} has the memory of another timeline\n\
-             help: a checkpoint can join the timeline that it was made of, or one restored from it; \
+             help: a checkpoint can join the timeline that it was made from, or one restored from it; \
              restore it on a timeline of its own"
         ));
     }

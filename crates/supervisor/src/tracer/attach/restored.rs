@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
-use eigentime_timeline::{Clock, Segment};
+use eigentime_timeline::Clock;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,6 +18,7 @@ use super::super::jobs::complete;
 use super::super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::super::oci_runtimes::RuntimeId;
 use super::super::rearm::{Rearm, restore_descriptors};
+use super::super::rewrite::Rewrites;
 use super::super::takeover::State;
 use super::super::timekeeper::{Changed, Number};
 use super::super::tracee::{Stop, Tracee};
@@ -30,6 +31,7 @@ use crate::control::{Attached, Request};
 use crate::host;
 use crate::moved::{InCall, Restored};
 use crate::plan::Lifelong;
+use crate::proc::Pidfd;
 
 /// Reported for a process that has started a program and is not prepared yet.
 pub const IS_STARTING: Errno = Errno::EAGAIN;
@@ -43,10 +45,9 @@ pub struct Halted {
 /// A process that has been brought in and is stopped. It ends with the supervisor.
 pub struct BroughtBack {
     stopped: Stopped,
+    handle: Pidfd,
     /// The process on whose request it was brought in, and which ends it by ending.
     bringer: Pid,
-    /// The map by which its timers are set.
-    map: Segment,
     runtime: Option<RuntimeId>,
     how: How,
     /// Whether a signal had stopped it when the checkpoint was written.
@@ -87,6 +88,23 @@ impl Supervisor {
         }
         let runtime = restored.container.as_ref().map(|it| self.let_restored_in(it)).transpose();
         let runtime = runtime.map_err(|error| error.desc().to_owned())?;
+        let brought = self.bring(restored, bringer, runtime, known, target);
+        if brought.is_err() {
+            self.end_runtime(runtime);
+        }
+        brought
+    }
+
+    fn bring(
+        &mut self,
+        restored: &Restored,
+        bringer: Pid,
+        runtime: Option<RuntimeId>,
+        known: Option<Rewrites>,
+        target: Target,
+    ) -> Result<Attached, String> {
+        let pid = Pid::from_raw(restored.process.pid);
+        let handle = Pidfd::open(pid).map_err(|_| format!("process {pid} has ended"))?;
         let is_first = self.timekeeper().awaits_attached();
         let begin = Instant::now();
         let mut stopped = self.stop_all_of(pid, true)?;
@@ -106,19 +124,28 @@ impl Supervisor {
         };
         let attached = Attached::new(pid, stopped.threads().len(), begin.elapsed(), notes);
         let halted = restored.process.halted;
-        let map = self.timekeeper().segment();
-        self.restored.push(BroughtBack { stopped, bringer, map, runtime, how, halted });
+        self.restored.push(BroughtBack { stopped, handle, bringer, runtime, how, halted });
         Ok(attached)
     }
 
     /// Checks that a restored process can join the timeline, which has members that know nothing of
     /// it.
     fn let_join(&mut self, restored: &Restored, bringer: Pid) -> Result<(), String> {
+        let pid = restored.process.pid;
+        let is_begun = !self.timekeeper().awaits_attached() && self.restored.is_empty();
+        if self.lifetime.bringer.is_some() && !is_begun {
+            return Err("the timeline itself is just being restored\nhelp: try again".to_owned());
+        }
+        if restored.container.is_some() {
+            self.check_keeps_container()?;
+        }
         let stood = |clock| restored.map.virtual_at(clock, restored.host[clock as usize]);
         if let Some((clock, by)) = self.clock_behind(stood, host::read_at_once()) {
             return Err(format!(
-                "its {clock} clock would step back by {by} s: the timeline is behind the checkpoint\n                 help: restore it on a timeline of its own, or let this one catch up (`eigentime \
-                 ctl leap`)"
+                "the {clock} clock of process {pid} would step back by {by} s: the timeline is behind \
+                 the checkpoint\n\
+                 help: restore it on a timeline of its own, or let the timeline catch up (`eigentime ctl \
+                 leap`)"
             ));
         }
         let is_known = self.restored.iter().any(|it| it.bringer == bringer);
@@ -140,28 +167,30 @@ impl Supervisor {
         self.restored.iter().map(|it| it.stopped.process)
     }
 
+    /// Whether a request must wait until processes that are being brought in have resumed.
+    pub(in super::super) fn must_wait_for_brought(&self, request: &Request) -> bool {
+        let is_of_bringing =
+            matches!(request, Request::Restore(_) | Request::GoOn | Request::BringerEnded(_));
+        !self.restored.is_empty() && !is_of_bringing
+    }
+
     /// Ends the processes that this process has brought in and not resumed; returns whether there are
     /// any.
     pub(in super::super) fn end_brought_by(&mut self, bringer: Pid) -> bool {
         let brought: Vec<_> = self.restored.extract_if(.., |it| it.bringer == bringer).collect();
-        for process in brought.iter().map(|it| it.stopped.process) {
-            // It may have ended already.
-            let _ = kill(process, Signal::SIGKILL);
+        for one in &brought {
+            one.handle.end();
+            self.end_runtime(one.runtime);
         }
         !brought.is_empty()
     }
 
-    /// Resumes the processes that this process has brought in.
-    pub(in super::super) fn let_restored_go_on(&mut self, bringer: Pid) {
+    /// Resumes the processes that this process has brought in; returns whether there are any.
+    pub(in super::super) fn let_restored_go_on(&mut self, bringer: Pid) -> bool {
         let brought: Vec<_> = self.restored.extract_if(.., |it| it.bringer == bringer).collect();
-        for BroughtBack { stopped, map, runtime, how, halted, .. } in brought {
+        let are_any = !brought.is_empty();
+        for BroughtBack { stopped, runtime, how, halted, .. } in brought {
             let process = stopped.process;
-            let (timeline, after) = (Number::OUTERMOST, self.timekeeper().segment());
-            if after != map {
-                let change = Rearm::new(Changed { timeline, before: map, after });
-                // If it is gone, it has been ended.
-                let _ = self.rearm_process(stopped.visitor(), process, &change);
-            }
             if halted {
                 // It takes the signal before it executes anything. If it is gone, it has been ended.
                 let _ = kill(process, Signal::SIGSTOP);
@@ -177,7 +206,17 @@ impl Supervisor {
                 }
             }
             self.tell_joined(process);
+            if self.timers.is_awaited(process) {
+                // A member has set its clock meanwhile.
+                self.ask(|_, state| state.process == Some(process));
+            }
         }
+        are_any
+    }
+
+    /// Whether any process of a runtime is being brought in.
+    pub(in super::super) fn brings_for(&self, runtime: RuntimeId) -> bool {
+        self.restored.iter().any(|it| it.runtime == Some(runtime))
     }
 
     /// Follows the threads of a process that has the image, where `known` returns what is known of

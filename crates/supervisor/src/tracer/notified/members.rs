@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 
 use eigentime_timeline::mark;
+use eigentime_timeline::page::Page;
 use nix::errno::Errno;
 use nix::unistd::Pid;
 
@@ -104,9 +105,14 @@ impl Supervisor {
         });
     }
 
-    /// Whether a process has the image where programs of this timeline have it.
+    /// Whether a process has the image where programs of this timeline have it, and a page of this
+    /// supervisor. Another timeline that was restored from a checkpoint of this one has its image at
+    /// the same place.
     pub(in super::super) fn has_image(&self, process: Pid) -> bool {
+        let owner = self.layout.base() + Page::OWNER_OFFSET as u64;
         self.mark(process) == Ok([mark::WORD])
+            && Tracee::read_words_of(process, owner)
+                == Ok([self.timekeeper().region().page().owner()])
     }
 
     /// Whether a process has nothing there. If its memory is inaccessible to this user, that is

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use eigentime_timeline::{Clock, ClockId, Pending};
+use eigentime_timeline::{Clock, ClockId, PARKED, Pending};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
@@ -145,8 +145,10 @@ impl Timers {
     }
 
     /// Takes in what another supervisor knew of processes that join the timeline. The settings that it
-    /// remembers are instants of other clocks.
+    /// remembers are instants of other clocks, except for parked timers.
     pub fn take_in_joining(&mut self, known: KnownTimers) {
+        let parked = known.settings.into_iter().filter(|(_, _, timer)| timer.at >= PARKED);
+        self.settings.extend(parked.map(|(key, clock, timer)| (key, (clock, timer))));
         self.interval.extend(known.interval_timers.into_iter().map(Pid::from_raw));
         self.wall.keys.extend(known.wall_timers);
     }
