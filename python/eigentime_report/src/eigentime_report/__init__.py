@@ -12,8 +12,9 @@ comparisons, made once), `tables`, `papers` (published numbers beside them), `ch
 and `cli`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from eigentime_report.basics import lazily
 
 __version__ = "0.1.0"
 
@@ -71,14 +72,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    """Imports what computes and draws, which takes a second, only when it is needed."""
-    if name in __all__:
-        for place in _PLACES:
-            module = import_module(f"{__name__}.{place}")
-            if hasattr(module, name):
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# What computes and draws takes a second to import.
+__getattr__ = lazily(__name__, _PLACES, __all__)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,8 @@ import polars as pl
 
 from eigentime_report import units
 from eigentime_report.analysis import Compared
-from eigentime_report.charts.chart import NOTHING, Chart, level_colour, panels, sentences, slug
+from eigentime_report.charts.chart import NOTHING, Chart, sentences, slug
+from eigentime_report.charts.panels import level_colour, panels
 
 # Percentages up to this are shown on a linear scale.
 LINEAR_UP_TO = 20.0

@@ -10,15 +10,8 @@ import polars as pl
 
 from eigentime_report import units
 from eigentime_report.basics import once
-from eigentime_report.charts.chart import (
-    NOTHING,
-    Chart,
-    Scaled,
-    level_colour,
-    panels,
-    sentences,
-    slug,
-)
+from eigentime_report.charts.chart import NOTHING, Chart, sentences, slug
+from eigentime_report.charts.panels import Scaled, level_colour, panels
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.results.cell import Counts, Floats
 from eigentime_report.statistics.intervals import Ordered
