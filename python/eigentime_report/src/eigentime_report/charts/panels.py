@@ -31,7 +31,7 @@ def panels(
     """
     names = rows["panel"].unique(maintain_order=True).to_list()
     columns = min(columns, len(names))
-    its = alt.layer(*layers).properties(width=WIDTH // columns, height=height)
+    its = alt.layer(*layers, width=WIDTH // columns, height=height)
     header = alt.Header() if any(names) else None
     facet = alt.Facet("panel:N", title=None, sort=names, header=header)
     data = alt.NamedData(name=ROWS)
@@ -40,11 +40,10 @@ def panels(
         wheel = "wheel![event.shiftKey]"
         bound = alt.selection_interval("zoom", bind="scales", zoom=wheel, encodings=list(zoom))
         its = its.add_params(bound)
-    drawn = its.facet(facet, data=data)
-    drawn = drawn.properties(columns=columns)
-    of_its_own: dict[str, Any] = dict.fromkeys(own, "independent")
-    scaled: alt.FacetChart = drawn.resolve_scale(**of_its_own)
-    return scaled
+    own_scales: dict[str, Any] = dict.fromkeys(own, "independent")
+    resolve = alt.Resolve(scale=alt.ScaleResolveMap(**own_scales))
+    drawn: alt.FacetChart = its.facet(facet, data=data, columns=columns, resolve=resolve)
+    return drawn
 
 
 def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]:
