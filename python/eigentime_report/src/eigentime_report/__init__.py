@@ -12,9 +12,8 @@ comparisons, made once), `tables`, `papers` (published numbers beside them), `ch
 and `cli`.
 """
 
-from typing import TYPE_CHECKING
-
-from eigentime_report.basics import lazily
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -58,7 +57,8 @@ if TYPE_CHECKING:
 
 # The modules of the public names, those that import fastest first.
 _PLACES = (
-    "results", "analysis", "tables", "papers", "charts", "conclusions", "comparison", "page", "report",
+    "results", "analysis", "tables", "papers", "charts", "charts.effects", "charts.kinds",
+    "conclusions", "comparison", "page", "report",
 )  # fmt: skip
 
 __all__ = [
@@ -72,8 +72,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-# What computes and draws takes a second to import.
-__getattr__ = lazily(__name__, _PLACES, __all__)
+def __getattr__(name: str) -> Any:
+    """Imports what computes and draws, which takes a second, only when it is needed."""
+    if name in __all__:
+        for place in _PLACES:
+            module = import_module(f"{__name__}.{place}")
+            if name in vars(module):
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

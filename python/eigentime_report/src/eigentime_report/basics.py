@@ -1,8 +1,7 @@
-"""Common helpers: grouping, lists in words, errors, and imports on first use."""
+"""Common helpers: grouping, lists in words, and errors."""
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -31,17 +30,3 @@ def listed(words: Sequence[str], most: int = 6) -> str:
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def lazily(package: str, places: Sequence[str], names: Sequence[str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: it imports these modules one by one until a name is found."""
-
-    def found(name: str) -> Any:
-        if name in names:
-            for place in places:
-                module = import_module(f"{package}.{place}")
-                if hasattr(module, name):
-                    return getattr(module, name)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-
-    return found

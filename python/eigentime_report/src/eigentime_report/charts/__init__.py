@@ -4,13 +4,14 @@
     chart  # at the end of a notebook's cell, it is shown
     chart.save("tail.svg")
 
-Read in this order: `chart` (colours, data, display), `panels` (what all are drawn with), `sample`
-(the values of a chart), `kinds` (a function for each kind of chart) and `effects` (comparisons).
+Read in this order: `chart` (colours, data, display and export), `sample` (panels, scales and
+values), `kinds` (a function for each kind of chart) and `effects` (comparisons).
 """
 
 from typing import TYPE_CHECKING
 
-from eigentime_report.basics import lazily
+# Altair takes half a second to import, and nothing may be drawn.
+from eigentime_report import __getattr__ as __getattr__
 from eigentime_report.charts.chart import DARK, FORMATS, LIGHT, Chart, Theme
 
 if TYPE_CHECKING:
@@ -21,6 +22,3 @@ __all__ = [
     "DARK", "FORMATS", "LIGHT", "Chart", "Theme", "ccdf", "distribution", "forest",
     "interval_histogram", "overview", "qq", "raw_series",
 ]  # fmt: skip
-
-# Altair takes half a second to import, and nothing may be drawn.
-__getattr__ = lazily(__name__, ("effects", "kinds"), __all__)

@@ -9,8 +9,16 @@ import polars as pl
 from scipy.special import ndtri
 
 from eigentime_report.charts.chart import Chart
-from eigentime_report.charts.panels import SECONDS, Scaled, scale, seconds
-from eigentime_report.charts.sample import Selection, Shown, both_ranks, top_ranks
+from eigentime_report.charts.sample import (
+    SECONDS,
+    Scaled,
+    Selection,
+    Shown,
+    both_ranks,
+    scale,
+    seconds,
+    top_ranks,
+)
 from eigentime_report.results import Cell
 from eigentime_report.results.cell import Floats, plural
 from eigentime_report.statistics.intervals import Ordered

@@ -277,13 +277,12 @@ def _checks(schema: pl.Schema, table: Table) -> Iterator[tuple[str, pl.Expr, str
     index = pl.col(table.index)
     for name, kind in schema.items():
         column, (least, most) = pl.col(name), BOUNDS.get(name, COUNTS)
-        without, first = "{rows} rows without a value", "the first of their step"
+        without, first = column.is_null(), "a value that are {}the first of their step"
         if name != table.optional:
-            yield name, column.is_null(), without
+            yield name, without, "{rows} rows without a value"
         elif name in table.varying:
-            yield name, column.is_null() & (index != 0), f"{without} that are not {first}"
-            unexpected = f"{{rows}} rows with a value that are {first}"
-            yield name, column.is_not_null() & (index == 0), unexpected
+            yield name, without & (index != 0), "{rows} rows without " + first.format("not ")
+            yield name, ~without & (index == 0), "{rows} rows with " + first.format("")
         if kind.is_float():
             yield name, ~column.is_finite(), "{value}, which is no finite number"
         if kind.is_numeric():
