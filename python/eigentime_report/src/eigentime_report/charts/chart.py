@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
@@ -48,6 +48,11 @@ LIGHT, DARK = Theme.read("light", 0), Theme.read("dark", 1)
 
 # The image format, by the suffix of the file.
 FORMATS = (".png", ".svg")
+Scaled: TypeAlias = Literal["log", "linear"]
+
+# Seconds with units: `12.5µs`.
+SECONDS = "format({}, '.3~s') + 's'"
+
 NOTHING = "Nothing was measured here that could be shown."
 
 # The name of the rows in charts.

@@ -8,17 +8,8 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from eigentime_report.charts.chart import Chart
-from eigentime_report.charts.sample import (
-    SECONDS,
-    Scaled,
-    Selection,
-    Shown,
-    both_ranks,
-    scale,
-    seconds,
-    top_ranks,
-)
+from eigentime_report.charts.chart import SECONDS, Chart, Scaled
+from eigentime_report.charts.sample import Selection, Shown, both_ranks, scale, seconds, top_ranks
 from eigentime_report.results import Cell
 from eigentime_report.results.cell import Floats, plural
 from eigentime_report.statistics.intervals import Ordered

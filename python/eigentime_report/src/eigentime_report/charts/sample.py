@@ -3,7 +3,7 @@ representative points."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -11,18 +11,13 @@ import polars as pl
 
 from eigentime_report import units
 from eigentime_report.basics import once
-from eigentime_report.charts.chart import NOTHING, ROWS, Chart, sentences, slug
+from eigentime_report.charts.chart import NOTHING, ROWS, SECONDS, Chart, Scaled, sentences, slug
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.results.cell import Counts, Floats
 from eigentime_report.statistics.intervals import Ordered
 
-Scaled: TypeAlias = Literal["log", "linear"]
-
 # The width of a row of panels, in pixels.
 WIDTH = 680
-
-# Seconds with units: `12.5µs`.
-SECONDS = "format({}, '.3~s') + 's'"
 
 # The highest values, which are all kept.
 EXTREMES = 20

@@ -209,19 +209,15 @@ def welch_anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
         return untested(WELCH, sum(group.n for group in groups), NO_SCATTER)
     weights = [1 / group.error for group in groups]
     parts = zip(weights, groups, strict=True)
-    df2 = _welch_df2(k, sum((1 - it / sum(weights)) ** 2 / (group.n - 1) for it, group in parts))
+    unevenness = sum((1 - it / sum(weights)) ** 2 / (group.n - 1) for it, group in parts)
     # The order of additions is scipy's: F and p are the same to the last digit.
     sizes, means = np.array([it.n for it in groups]), np.array([it.mean for it in groups])
     by = sizes / np.array([row.var(ddof=1) for row in rows])
     mean = np.vecdot(by, means) / by.sum()
     uneven = float(np.vecdot(1 / (sizes - 1), np.square(1 - by / by.sum())))
     f = np.vecdot(by, np.square(means - mean)) / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * uneven)
-    p = special.fdtrc(k - 1, _welch_df2(k, uneven), f)
+    df2, p = (k * k - 1) / (3 * unevenness), special.fdtrc(k - 1, (k * k - 1) / (3 * uneven), f)
     return _by_f(WELCH, int(sizes.sum()), k - 1, df2, f, p, confidence)
-
-
-def _welch_df2(k: int, unevenness: float) -> float:
-    return (k * k - 1) / (3 * unevenness)
 
 
 def _by_f(
