@@ -1,7 +1,7 @@
 """Tests of groups: of all at once, and of all pairs with a common error rate.
 
-What cannot be tested has no statistic and no p, and a note with the reason. The same tests of
-scipy.stats take many times as long, and a second to import; our tests compare both.
+What cannot be tested has no statistic and no p, and a note with the reason. scipy.stats is
+avoided where a report would otherwise not need it: it takes a second of processor time to import.
 """
 
 from collections.abc import Callable, Sequence
