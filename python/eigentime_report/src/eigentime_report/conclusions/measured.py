@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import expm1, log
 from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
+from scipy import stats
 
 from eigentime_report import units
 from eigentime_report.analysis import COMPARED, MISSED, Analysis, describe, keeps_time, missed_share
@@ -176,8 +176,7 @@ def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[
     if steady:
         readings = sum(row["readings"] for row in steady)
         visible = sorted(row["smallest_visible_ns"] for row in steady)
-        # The share with which there are none so seldom (Clopper and Pearson 1934).
-        most = -expm1(log((1 - confidence) / 2) / readings)
+        most = stats.binomtest(0, readings).proportion_ci(confidence, method="exact").high
         finest, coarsest = units.duration(visible[0]), units.duration(visible[-1])
         seen = f"from {finest} on"
         if finest != coarsest:
@@ -200,9 +199,6 @@ def backwards(analysis: Analysis) -> tuple[list[Sentence], list[Sentence], list[
 
 
 def _went_back(row: Row, results: Results, confidence: float) -> str:
-    # It takes a second to import, and clocks seldom go backwards.
-    from scipy import stats
-
     number, of = row["backwards"], row["readings"]
     limits = stats.binomtest(number, of).proportion_ci(confidence, method="exact")
     often, seldom = (units.count(round(1 / it)) for it in (limits.high, limits.low))

@@ -1,19 +1,18 @@
 """Tests of groups: of all at once, and of all pairs with a common error rate.
 
-What cannot be tested has no statistic and no p, and a note with the reason. scipy.stats is
-avoided where a report would otherwise not need it: it takes a second of processor time to import.
+What cannot be tested has no statistic and no p, and a note with the reason.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from math import exp, log, pi, sqrt
-from typing import TypeAlias
+from math import exp, log, sqrt
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import optimize, special, stats
 
 from eigentime_report.statistics.description import (
     CONFIDENCE,
@@ -33,7 +32,7 @@ from eigentime_report.statistics.intervals import Summary, Values, is_constant, 
 # Of a normal variable, as far as values practically occur.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 Z = 8.5 * _NODES
-BELOW, DENSITY = special.ndtr(Z), 8.5 * _WEIGHTS * (np.exp(-np.square(Z) / 2) / sqrt(2 * pi))
+BELOW, DENSITY = special.ndtr(Z), 8.5 * _WEIGHTS * stats.norm.pdf(Z)
 # Of the estimated deviation, squared: near 0, its density behaves like a power, which need not be
 # whole.
 _HALVES, _HALF_WEIGHTS = np.polynomial.legendre.leggauss(48)
@@ -71,18 +70,11 @@ def critical(alpha: float, k: int, df: float) -> float:
     if k == 2:
         return bound
 
-    def excess(log_q: float) -> tuple[float, float, float]:
-        found = log(exceeds(exp(log_q), k, df) / alpha)
-        return abs(found), found, log_q
+    def excess(log_q: float) -> float:
+        return log(exceeds(exp(log_q), k, df) / alpha)
 
-    # The secant method.
-    old, new = sorted((excess(log(bound)), excess(log(bound) - 0.02)))
-    while True:
-        (_, least, near), (_, most, far) = sorted((old, new))
-        found = (near - least / most * far) / (1 - least / most)
-        if abs(found - new[2]) <= 1.48e-8 + 1e-9 * abs(new[2]):
-            return exp(found)
-        old, new = new, excess(found)
+    start = log(bound)
+    return exp(optimize.newton(excess, start, x1=start - 0.02, rtol=1e-9))
 
 
 SHAPIRO = "Shapiro-Wilk"
@@ -138,13 +130,10 @@ def shapiro(values: ArrayLike) -> TestResult:
         return TestResult(SHAPIRO, row.size, note=note)
     if is_constant(row):
         return TestResult(SHAPIRO, row.size, note="all values are the same")
-    # Only this needs what takes a second to import.
-    from scipy import stats
-
     # It does not depend on location and scale, which would cost digits.
     centred = row - np.median(row)
     found = stats.shapiro(centred / np.max(np.abs(centred)))
-    return TestResult(SHAPIRO, row.size, statistic=float(found.statistic), p=float(found.pvalue))
+    return _found(SHAPIRO, row.size, found)
 
 
 def levene(groups: Groups) -> TestResult:
@@ -160,13 +149,12 @@ def levene(groups: Groups) -> TestResult:
         note = "within each group all values are equally far from the centre"
     if note:
         return TestResult(LEVENE, n, note=note)
-    # The analysis of variance of the distances.
-    df1, df2, means = len(rows) - 1, n - len(rows), [it.mean() for it in distances]
-    mean = sum(it.size * own for it, own in zip(distances, means)) / n
-    between = sum(it.size * (own - mean) ** 2 for it, own in zip(distances, means))
-    within = sum(np.square(it - own).sum() for it, own in zip(distances, means))
-    f = float(df2 * between / (df1 * within))
-    return TestResult(LEVENE, n, statistic=f, p=float(special.fdtrc(df1, df2, f)))
+    found = stats.levene(*rows, center="median")
+    return _found(LEVENE, n, found)
+
+
+def _found(test: str, n: int, found: Any) -> TestResult:
+    return TestResult(test, n, statistic=float(found.statistic), p=float(found.pvalue))
 
 
 # Usable values, of which scipy takes all.
@@ -195,11 +183,7 @@ def anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
     n = sum(row.size for row in rows)
     if len(rows) < 2 or _within(summarize(rows))[0] == 0:
         return untested(ANOVA, n, NO_SCATTER)
-    # Only for comparisons with published tables: it takes a second to import.
-    from scipy import stats
-
-    f, p = stats.f_oneway(*rows)
-    return _by_f(ANOVA, n, len(rows) - 1, n - len(rows), f, p, confidence)
+    return _by_f(ANOVA, rows, n - len(rows), stats.f_oneway(*rows), confidence)
 
 
 def welch_anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
@@ -207,33 +191,20 @@ def welch_anova(rows: Rows, confidence: float = CONFIDENCE) -> TestResult:
     groups, k = summarize(rows), len(rows)
     if k < 2 or min(group.variance for group in groups) == 0:
         return untested(WELCH, sum(group.n for group in groups), NO_SCATTER)
+    # The degrees of freedom, which the effect needs and scipy does not return.
     weights = [1 / group.error for group in groups]
-    parts = zip(weights, groups, strict=True)
-    unevenness = sum((1 - it / sum(weights)) ** 2 / (group.n - 1) for it, group in parts)
-    # The order of additions is scipy's: F and p are the same to the last digit.
-    sizes, means = np.array([it.n for it in groups]), np.array([it.mean for it in groups])
-    by = sizes / np.array([row.var(ddof=1) for row in rows])
-    mean = np.vecdot(by, means) / by.sum()
-    uneven = float(np.vecdot(1 / (sizes - 1), np.square(1 - by / by.sum())))
-    f = np.vecdot(by, np.square(means - mean)) / (k - 1) / (1 + 2 * (k - 2) / (k * k - 1) * uneven)
-    df2, p = (k * k - 1) / (3 * unevenness), special.fdtrc(k - 1, (k * k - 1) / (3 * uneven), f)
-    return _by_f(WELCH, int(sizes.sum()), k - 1, df2, f, p, confidence)
+    unevenness = sum(
+        (1 - weight / sum(weights)) ** 2 / (group.n - 1)
+        for weight, group in zip(weights, groups, strict=True)
+    )
+    df2 = (k * k - 1) / (3 * unevenness)
+    return _by_f(WELCH, rows, df2, stats.f_oneway(*rows, equal_var=False), confidence)
 
 
-def _by_f(
-    test: str, n: int, df1: int, df2: float, f: float, p: float, confidence: float
-) -> TestResult:
-    size = omega_squared(float(f), df1, df2, n, confidence=confidence)
-    return TestResult(test, n, size, float(f), df1, df2, float(p))
-
-
-def _ranks(rows: Rows) -> tuple[list[Values], Values]:
-    """The ranks of each row's values among all of them, and how many values share each rank: the
-    mean of theirs."""
-    _, place, ties = np.unique(np.concatenate(rows), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[place]
-    parts = np.split(ranks, np.cumsum([row.size for row in rows])[:-1])
-    return parts, ties.astype(np.float64)
+def _by_f(test: str, rows: Rows, df2: float, found: Any, confidence: float) -> TestResult:
+    n, df1, f = sum(row.size for row in rows), len(rows) - 1, float(found.statistic)
+    size = omega_squared(f, df1, df2, n, confidence=confidence)
+    return TestResult(test, n, size, f, df1, df2, float(found.pvalue))
 
 
 def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> TestResult:
@@ -246,12 +217,8 @@ def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> TestResult:
     if k < 2 or n == k or is_constant(np.concatenate(rows)):
         why = "all values are the same, or there are too few"
         return TestResult(KRUSKAL, n, Effect(RANK_ETA_SQUARED, note=why), note=why)
-    ranks, ties = _ranks(rows)
-    between = sum(it.sum() ** 2 / it.size for it in ranks)
-    h = float(
-        (12 / (n * (n + 1)) * between - 3 * (n + 1)) / (1 - np.sum(ties**3 - ties) / (n**3 - n))
-    )
-    p = float(special.chdtrc(k - 1, h))
+    found = stats.kruskal(*rows)
+    h = float(found.statistic)
     left = n - 1 - h
     size = Effect(RANK_ETA_SQUARED, 1.0, note="no ranks are mixed in a group")
     if left > 1e-9 * n:
@@ -259,7 +226,7 @@ def kruskal(groups: Groups, *, confidence: float = CONFIDENCE) -> TestResult:
         f = max(h, 0.0) / (k - 1) * (n - k) / left
         ends = explained(f, k - 1, n - k, n, confidence)
         size = Effect(RANK_ETA_SQUARED, h / (n - 1), *ends)
-    return TestResult(KRUSKAL, n, size, h, k - 1, None, p)
+    return TestResult(KRUSKAL, n, size, h, k - 1, None, float(found.pvalue))
 
 
 def pairs_of(count: int) -> list[tuple[int, int]]:
@@ -335,10 +302,11 @@ def dunn(groups: Groups) -> list[Pair]:
     pairs = pairs_of(len(rows))
     if not pairs or is_constant(np.concatenate(rows)):
         return [Pair(i, j, DUNN, 0.0, note="all values are the same") for i, j in pairs]
-    ranks, _ = _ranks(rows)
+    ranks = stats.rankdata(np.concatenate(rows))
+    parts = np.split(ranks, np.cumsum([row.size for row in rows])[:-1])
     # The variance of the ranks, including ties.
-    variance = float(np.var(np.concatenate(ranks), ddof=1))
-    apart = [float(ranks[i].mean() - ranks[j].mean()) for i, j in pairs]
+    variance = float(np.var(ranks, ddof=1))
+    apart = [float(parts[i].mean() - parts[j].mean()) for i, j in pairs]
     z = [
         it / sqrt(variance * (1 / rows[i].size + 1 / rows[j].size))
         for it, (i, j) in zip(apart, pairs, strict=True)
