@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 
 # The modules of the public names, those that import fastest first.
 _PLACES = (
-    "results", "analysis", "tables", "papers", "charts", "conclusions", "comparison", "page", "report",
+    "results", "analysis", "tables", "papers", "charts", "charts.effects", "charts.kinds",
+    "conclusions", "comparison", "page", "report",
 )  # fmt: skip
 
 __all__ = [
@@ -76,7 +77,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         for place in _PLACES:
             module = import_module(f"{__name__}.{place}")
-            if hasattr(module, name):
+            if name in vars(module):
                 return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -8,9 +8,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from eigentime_report import charts
 from eigentime_report.analysis import Analysis, Compared, analyse
 from eigentime_report.basics import grouped, once
-from eigentime_report.charts import Chart, forest, kinds, overview
+from eigentime_report.charts import Chart
 from eigentime_report.comparison import CONDITIONS, Changes, Judgement, Outcome, shown
 from eigentime_report.comparison.changes import AFTER, BEFORE
 from eigentime_report.conclusions import MAIN, Sentence, conclude
@@ -22,7 +23,6 @@ from eigentime_report.results.cell import things
 from eigentime_report.results.manifest import Level
 from eigentime_report.tables import FACTORS, Table, measured_tables
 
-ChartOf: TypeAlias = Callable[..., Chart]
 # Receives the current step.
 Tell: TypeAlias = Callable[[str], None]
 
@@ -42,8 +42,8 @@ class Part:
     key: str
     title: str
     tables: tuple[str, ...]
-    # One for each quantity of the kind with the part's name.
-    charts: tuple[ChartOf, ...] = ()
+    # Their names; one for each quantity of the kind with the part's name.
+    charts: tuple[str, ...] = ()
     # By subject, the quantities in the page's first picture; the charts of the first are shown
     # first. By default, it is the first quantity.
     main: tuple[str, ...] = ()
@@ -54,28 +54,28 @@ PARTS = (
         "calls",
         "Overhead of calls",
         ("overhead-*",),
-        (kinds.distribution, kinds.raw_series, kinds.qq),
+        ("distribution", "raw_series", "qq"),
         ("vdso_clock_gettime_monotonic", "clock_gettime_monotonic", "timerfd_settime"),
     ),
     Part(
         "read",
         "Overhead of single clock reads",
         ("timer-cost",),
-        (kinds.ccdf, kinds.distribution, kinds.raw_series),
+        ("ccdf", "distribution", "raw_series"),
         ("clock_gettime",),
     ),
     Part(
         "sleep",
         "Latency of sleeps: how late they end",
         ("miss-time",),
-        (kinds.ccdf, kinds.distribution, kinds.raw_series, kinds.qq),
+        ("ccdf", "distribution", "raw_series", "qq"),
         ("nanosleep", "epoll", "sleeper"),
     ),
     Part(
         "events",
         "Jitter of timer events",
         ("events",),
-        (kinds.interval_histogram, kinds.ccdf, kinds.raw_series),
+        ("interval_histogram", "ccdf", "raw_series"),
         ("ticker", "timerfd"),
     ),
     Part("clocks", "Who serves clocks, and whether they go backwards", ("served", "warps")),
@@ -113,7 +113,7 @@ def _picture(compared: Iterable[Compared], **words: Any) -> Chart | None:
         chosen = [first[it] for it in part.main if it in first]
         chosen = chosen or list(first.values())[-1:]
         found += [it for quantity in chosen for it in own if it.quantity == quantity]
-    return overview(found, **words) if found else None
+    return charts.overview(found, **words) if found else None
 
 
 def every_table(analysis: Analysis) -> Iterator[Table]:
@@ -181,11 +181,11 @@ def _charts(
     options = []
     for quantity in quantities:
         cells = cells_of(quantity)
-        charts = tuple(
-            kind(cells, levels=levels or results.levels, loads=results.loads)
-            for kind in part.charts
+        drawn = tuple(
+            getattr(charts, name)(cells, levels=levels or results.levels, loads=results.loads)
+            for name in part.charts
         )
-        options.append(Fold(f"{charts[0].key}-option", quantity.title, charts))
+        options.append(Fold(f"{drawn[0].key}-option", quantity.title, drawn))
     if len(options) == 1:
         yield from options[0].blocks
     elif options:
@@ -204,7 +204,7 @@ def _forests(part: Part, analysis: Analysis) -> Iterator[Chart]:
     for factor in FACTORS:
         if compared := list(analysis.comparisons(part.key, factor)):
             title = f"{part.title}: how {factor}s differ"
-            yield forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
+            yield charts.forest(compared, key=f"effects-{part.key}-{factor}s", title=title)
 
 
 # Failed conditions matter most.

@@ -1,7 +1,7 @@
 """The Parquet files: their columns, and how many rows are written without much memory."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +123,14 @@ class Writer:
         self._file = folder / f"{name}.parquet"
         self._parts = folder / f"{name}.parts"
         self._schema = TABLES[name]
-        self._waiting: list[pl.DataFrame] = []
+        self._waiting: list[tuple[int, Mapping[str, Any]]] = []
         self._rows = 0
         self._written: list[Path] = []
 
     def add(self, columns: Mapping[str, Any]) -> None:
         """Add rows: columns are arrays of one length, or a value for all of these rows."""
         rows = max(len(it) if isinstance(it, np.ndarray) else 1 for it in columns.values())
-        made = {
-            name: _series(name, columns[name], kind, rows) for name, kind in self._schema.items()
-        }
-        self._waiting.append(pl.DataFrame(made))
+        self._waiting.append((rows, columns))
         self._rows += rows
         if self._rows >= PART:
             self._parts.mkdir(exist_ok=True)
@@ -152,17 +149,26 @@ class Writer:
         shutil.rmtree(self._parts)
 
     def _taken(self) -> pl.DataFrame:
-        empty = pl.DataFrame(schema=self._schema)
-        taken = pl.concat([empty, *self._waiting])
+        counts = [rows for rows, _ in self._waiting]
+        taken = pl.DataFrame(
+            [
+                _series(name, [columns[name] for _, columns in self._waiting], kind, counts)
+                for name, kind in self._schema.items()
+            ]
+        )
         self._waiting, self._rows = [], 0
         return taken
 
 
-def _series(name: str, values: Any, kind: type[pl.DataType], rows: int) -> pl.Series:
-    if isinstance(values, np.ma.MaskedArray):
-        whole = pl.Series(name, values.data)
-        there = pl.Series(~np.ma.getmaskarray(values))
-        return whole.zip_with(there, pl.Series(name, [None], dtype=whole.dtype)).cast(kind)
-    if isinstance(values, np.ndarray):
-        return pl.Series(name, values).cast(kind)
-    return pl.Series(name, [values], dtype=kind).new_from_index(0, rows)
+def _series(
+    name: str, parts: Sequence[Any], kind: type[pl.DataType], counts: Sequence[int]
+) -> pl.Series:
+    """A column: each part is an array, or a value for as many rows."""
+    if not any(isinstance(it, np.ndarray) for it in parts):
+        places = np.repeat(np.arange(len(parts)), counts)
+        return pl.Series(name, parts, dtype=kind).gather(places)
+    rows = zip(parts, counts, strict=True)
+    whole = np.ma.concatenate([it if np.ndim(it) else np.full(count, it) for it, count in rows])
+    there = pl.Series(~np.ma.getmaskarray(whole))
+    values = pl.Series(name, whole.data)
+    return values.zip_with(there, pl.Series(name, [None], dtype=values.dtype)).cast(kind)

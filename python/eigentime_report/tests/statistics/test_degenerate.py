@@ -47,6 +47,7 @@ def test_comparisons_of_all_shapes(count: int, as_in_paper: bool, sound: Any) ->
     for names in list(combinations_with_replacement(SHAPES, count))[:: 8 * count - 15]:
         groups = {f"{at} {name}": SHAPES[name] for at, name in enumerate(names)}
         found = sound(compare(groups, as_in_paper=as_in_paper))
+        sound(found.shapiro)
         for pair in found.pairs:
             assert pair.verdict in VERDICTS
             assert pair.because

@@ -1,18 +1,22 @@
-"""What all charts have in common: colours, data, panels, scales, display and export."""
+"""A chart: its colours, data, display and export."""
+
+from __future__ import annotations
 
 import json
 import os
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import altair as alt
 import polars as pl
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class Theme:
     config: Mapping[str, Any]
 
     @classmethod
-    def read(cls, name: str, place: int) -> "Theme":
+    def read(cls, name: str, place: int) -> Theme:
         """The theme in `theme.json` with the colours at this index; its configuration names
         colours by role."""
         text = (files("eigentime_report.charts") / "theme.json").read_text("utf-8")
@@ -42,23 +46,21 @@ class Theme:
 
 LIGHT, DARK = Theme.read("light", 0), Theme.read("dark", 1)
 
-Scaled: TypeAlias = Literal["log", "linear"]
-
 # The image format, by the suffix of the file.
 FORMATS = (".png", ".svg")
+Scaled: TypeAlias = Literal["log", "linear"]
+
+# Seconds with units: `12.5µs`.
+SECONDS = "format({}, '.3~s') + 's'"
+
 NOTHING = "Nothing was measured here that could be shown."
 
 # The name of the rows in charts.
 ROWS = "rows"
 # The precision that screens can show.
 FIGURES = 5
-# The width of a row of panels, in pixels.
-WIDTH = 680
 # Characters per line of the caption, in an image.
 LINE = 110
-
-# Seconds with units: `12.5µs`.
-SECONDS = "format({}, '.3~s') + 's'"
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +100,9 @@ class Chart:
 
     def to_altair(self, theme: Theme = LIGHT) -> alt.Chart | alt.FacetChart:
         """The chart as an Altair chart."""
+        # Half a second to import.
+        import altair as alt
+
         kind = alt.Chart if self.is_empty else alt.FacetChart
         return kind.from_dict(self.titled(theme))
 
@@ -124,57 +129,6 @@ class Chart:
             else:
                 new.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
         return path
-
-
-def panels(
-    rows: pl.DataFrame,
-    *layers: alt.Chart,
-    columns: int = 4,
-    height: int | alt.Step = 170,
-    own: Sequence[Literal["x", "y"]] = (),
-    zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
-) -> alt.FacetChart:
-    """A panel for each `panel` of the rows, side by side; `own` scales are per panel.
-
-    Panels with shared scales are panned together, and zoomed along these of them.
-    """
-    names = rows["panel"].unique(maintain_order=True).to_list()
-    columns = min(columns, len(names))
-    its = alt.layer(*layers).properties(width=WIDTH // columns, height=height)
-    header = alt.Header() if any(names) else None
-    facet = alt.Facet("panel:N", title=None, sort=names, header=header)
-    data = alt.NamedData(name=ROWS)
-    if not own:
-        # The wheel without a key scrolls the page.
-        wheel = "wheel![event.shiftKey]"
-        bound = alt.selection_interval("zoom", bind="scales", zoom=wheel, encodings=list(zoom))
-        its = its.add_params(bound)
-    drawn = its.facet(facet, data=data)
-    drawn = drawn.properties(columns=columns)
-    of_its_own: dict[str, Any] = dict.fromkeys(own, "independent")
-    scaled: alt.FacetChart = drawn.resolve_scale(**of_its_own)
-    return scaled
-
-
-def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]:
-    """The channel for a field of times."""
-    label = SECONDS.format("datum.value")
-    axis = alt.Axis(labelExpr=label, title=title, tickCount=5)
-    return {"field": field, "type": "quantitative", "axis": axis, "scale": scale(scaled)}
-
-
-def scale(scaled: Scaled) -> alt.Scale:
-    """A scale that starts at the lowest value, even for bars."""
-    if scaled == "log":
-        return alt.Scale(type="log", nice=False, padding=8)
-    return alt.Scale(zero=False, nice=False, padding=8)
-
-
-def level_colour(levels: Sequence[str], shown: Sequence[str]) -> alt.Color:
-    """The colours of levels, the same in all charts of these levels."""
-    legend = alt.Legend(values=list(shown))
-    domain = alt.Scale(domain=list(levels))
-    return alt.Color("level:N", scale=domain, legend=legend)
 
 
 def slug(*words: str) -> str:

@@ -8,7 +8,8 @@ import polars as pl
 
 from eigentime_report import units
 from eigentime_report.analysis import Compared
-from eigentime_report.charts.chart import NOTHING, Chart, level_colour, panels, sentences, slug
+from eigentime_report.charts.chart import NOTHING, Chart, sentences, slug
+from eigentime_report.charts.sample import level_colour, panels
 
 # Percentages up to this are shown on a linear scale.
 LINEAR_UP_TO = 20.0
@@ -118,7 +119,8 @@ def _intervals(
         axis = alt.Axis(labelExpr="format(datum.value, '+~') + ' %'", title="difference")
         its = alt.Scale(nice=False, padding=8)
     base = alt.Chart().encode(y=place, color=colour, tooltip=alt.Tooltip("said:N", title="what"))
-    lines = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=its, axis=axis), x2="high")
+    low = alt.X("low:Q", scale=its, axis=axis)
+    lines = base.mark_rule(strokeWidth=2).encode(x=low, x2=alt.X2("high"))
     points = base.mark_point(filled=True, size=60).encode(x=alt.X("at:Q"))
     zero = alt.Chart().mark_rule(strokeDash=[4, 3], style="muted")
     return points, lines, zero.encode(x=alt.datum(1 if is_log else 0))

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from scipy.special import ndtri
 
-from eigentime_report.charts.chart import SECONDS, Chart, Scaled, scale, seconds
-from eigentime_report.charts.sample import Selection, Shown, both_ranks, top_ranks
+from eigentime_report.charts.chart import SECONDS, Chart, Scaled
+from eigentime_report.charts.sample import Selection, Shown, both_ranks, scale, seconds, top_ranks
 from eigentime_report.results import Cell
 from eigentime_report.results.cell import Floats, plural
 from eigentime_report.statistics.intervals import Ordered
@@ -30,8 +30,6 @@ CENTRAL = (0.005, 0.995)
 QUARTILES = (0.25, 0.75)
 # By the columns of the rows of percentiles.
 PERCENTILES = {"p1": 0.01, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p99": 0.99}
-# The tooltip of each mark.
-WHERE = ("level:N", "load:N")
 LOG = "The scale of time is logarithmic."
 
 
@@ -64,7 +62,7 @@ def ccdf(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) ->
         x=alt.X(**seconds("value", meaning, "log")),
         y=alt.Y("share:Q", scale=scale("log"), axis=y),
         color=its.colour,
-        tooltip=[*WHERE, "time:N", alt.Tooltip("share:Q", format=".4~%")],
+        tooltip=[*_where("time"), alt.Tooltip("share:Q", format=".4~%")],
     )
     return its.chart(
         rows,
@@ -98,12 +96,12 @@ def distribution(cells: Iterable[Cell], *, levels: Names = None, loads: Names = 
     told = [alt.Tooltip(f"{name}_told:N", title=name) for name in PERCENTILES]
     for name in PERCENTILES:
         base = base.transform_calculate(**{f"{name}_told": SECONDS.format(f"datum.{name}")})
-    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=[*WHERE, *told])
+    boxes = base.transform_filter("isValid(datum.p50)").encode(tooltip=[*_where(), *told])
     axis = seconds("p1", its.measure, scaled)
     layers = (
-        boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2="p99"),
+        boxes.mark_rule(strokeWidth=1.5).encode(x=alt.X(**axis), x2=alt.X2("p99")),
         boxes.mark_bar(height=11, opacity=0.55).encode(
-            x=alt.X(**axis | {"field": "p25"}), x2="p75"
+            x=alt.X(**axis | {"field": "p25"}), x2=alt.X2("p75")
         ),
         boxes.mark_tick(thickness=3, height=17).encode(x=alt.X(**axis | {"field": "p50"})),
         alt.Chart()
@@ -155,7 +153,7 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
     rows = its.rows(pieces)
     x = alt.X("x:Q", title="block", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1))
     axis = seconds("low", its.measure, scaled)
-    span = alt.Chart().encode(x=x, x2="x2")
+    span = alt.Chart().encode(x=x, x2=alt.X2("x2"))
     legend, colours = alt.Legend(values=its.shown_levels), alt.Scale(domain=its.levels)
     layers = (
         span.transform_filter("isValid(datum.low)")
@@ -165,15 +163,15 @@ def raw_series(cells: Iterable[Cell], *, levels: Names = None, loads: Names = No
         .mark_rect(opacity=0.5, strokeWidth=1, strokeOpacity=0.5)
         .encode(
             y=alt.Y(**axis),
-            y2="high",
+            y2=alt.Y2("high"),
             color=its.colour,
             stroke=alt.Stroke("level:N", legend=legend, scale=colours),
-            tooltip=[*WHERE, "least:N", "greatest:N"],
+            tooltip=_where("least", "greatest"),
         ),
         span.transform_filter("isValid(datum.median)")
         .transform_calculate(time=SECONDS.format("datum.median"))
         .mark_rule(strokeWidth=2.6, style="ink")
-        .encode(y=alt.Y(**axis | {"field": "median"}), tooltip=[*WHERE, "time:N"]),
+        .encode(y=alt.Y(**axis | {"field": "median"}), tooltip=_where("time")),
     )
     return its.chart(
         rows,
@@ -209,11 +207,11 @@ def interval_histogram(
         .mark_rect()
         .encode(
             x=alt.X(**seconds("x", its.measure)),
-            x2="x2",
+            x2=alt.X2("x2"),
             y=alt.Y("share:Q", axis=y),
             y2=alt.datum(0),
             color=its.colour,
-            tooltip=[*WHERE, "begin:N", "end:N", alt.Tooltip("share:Q", format=".3~%")],
+            tooltip=[*_where("begin", "end"), alt.Tooltip("share:Q", format=".3~%")],
         ),
         *([exactly] if its.is_deviation else []),
     )
@@ -248,7 +246,7 @@ def qq(cells: Iterable[Cell], *, levels: Names = None, loads: Names = None) -> C
     layers = (
         _told(alt.Chart().transform_filter("isValid(datum.value)"))
         .mark_point(size=14, filled=True)
-        .encode(x=x, y=alt.Y(**axis), color=its.colour, tooltip=[*WHERE, "time:N"]),
+        .encode(x=x, y=alt.Y(**axis), color=its.colour, tooltip=_where("time")),
         alt.Chart()
         .transform_filter("isValid(datum.line)")
         .mark_line(strokeDash=[5, 4], strokeWidth=1.3, style="ink")
@@ -280,6 +278,11 @@ def bin_edges(low: float, high: float, step: float) -> Floats:
         width = max(abs(low), 1.0) / 1000
         low -= width / 2
     return np.asarray(low + width * np.arange(int(np.ceil((high - low) / width)) + 2))
+
+
+def _where(*more: str) -> list[alt.Tooltip]:
+    """The tooltip of a mark. Altair takes ten times as long for the names alone."""
+    return [alt.Tooltip(f"{it}:N") for it in ("level", "load", *more)]
 
 
 def _told(chart: alt.Chart) -> alt.Chart:

@@ -1,8 +1,9 @@
-"""The values of a chart: sorted, weighted, and reduced to a few representative points."""
+"""What charts are drawn of: panels and scales, and values, sorted, weighted and reduced to a few
+representative points."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -10,18 +11,13 @@ import polars as pl
 
 from eigentime_report import units
 from eigentime_report.basics import once
-from eigentime_report.charts.chart import (
-    NOTHING,
-    Chart,
-    Scaled,
-    level_colour,
-    panels,
-    sentences,
-    slug,
-)
+from eigentime_report.charts.chart import NOTHING, ROWS, SECONDS, Chart, Scaled, sentences, slug
 from eigentime_report.results import Cell, Quantity
 from eigentime_report.results.cell import Counts, Floats
 from eigentime_report.statistics.intervals import Ordered
+
+# The width of a row of panels, in pixels.
+WIDTH = 680
 
 # The highest values, which are all kept.
 EXTREMES = 20
@@ -31,6 +27,56 @@ WIDE = 20.0
 FEW = 0.05
 # Percentages below this are not written as numbers.
 LEAST_PERCENT = 0.01
+
+
+def panels(
+    rows: pl.DataFrame,
+    *layers: alt.Chart,
+    columns: int = 4,
+    height: int | alt.Step = 170,
+    own: Sequence[Literal["x", "y"]] = (),
+    zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
+) -> alt.FacetChart:
+    """A panel for each `panel` of the rows, side by side; `own` scales are per panel.
+
+    Panels with shared scales are panned together, and zoomed along these of them.
+    """
+    names = rows["panel"].unique(maintain_order=True).to_list()
+    columns = min(columns, len(names))
+    its = alt.layer(*layers, width=WIDTH // columns, height=height)
+    header = alt.Header() if any(names) else None
+    facet = alt.Facet("panel:N", title=None, sort=names, header=header)
+    data = alt.NamedData(name=ROWS)
+    if not own:
+        # The wheel without a key scrolls the page.
+        wheel = "wheel![event.shiftKey]"
+        bound = alt.selection_interval("zoom", bind="scales", zoom=wheel, encodings=list(zoom))
+        its = its.add_params(bound)
+    own_scales: dict[str, Any] = dict.fromkeys(own, "independent")
+    resolve = alt.Resolve(scale=alt.ScaleResolveMap(**own_scales))
+    drawn: alt.FacetChart = its.facet(facet, data=data, columns=columns, resolve=resolve)
+    return drawn
+
+
+def seconds(field: str, title: str, scaled: Scaled = "linear") -> dict[str, Any]:
+    """The channel for a field of times."""
+    label = SECONDS.format("datum.value")
+    axis = alt.Axis(labelExpr=label, title=title, tickCount=5)
+    return {"field": field, "type": "quantitative", "axis": axis, "scale": scale(scaled)}
+
+
+def scale(scaled: Scaled) -> alt.Scale:
+    """A scale that starts at the lowest value, even for bars."""
+    if scaled == "log":
+        return alt.Scale(type="log", nice=False, padding=8)
+    return alt.Scale(zero=False, nice=False, padding=8)
+
+
+def level_colour(levels: Sequence[str], shown: Sequence[str]) -> alt.Color:
+    """The colours of levels, the same in all charts of these levels."""
+    legend = alt.Legend(values=list(shown))
+    domain = alt.Scale(domain=list(levels))
+    return alt.Color("level:N", scale=domain, legend=legend)
 
 
 def top_ranks(count: int, points: int) -> Counts:

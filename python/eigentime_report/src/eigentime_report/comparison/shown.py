@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import TypeAlias
 
+from eigentime_report import charts
 from eigentime_report.basics import grouped, listed
-from eigentime_report.charts import Chart, forest
 from eigentime_report.comparison.changes import AFTER, BEFORE, Change, Changes, middles
 from eigentime_report.comparison.judgement import Judgement
 from eigentime_report.conclusions import Family, Sentence, clauses, places, wording
@@ -68,11 +68,11 @@ def _untested(changes: Sequence[Change]) -> Iterator[str]:
         yield f"Not tested: {listed(where)}: {reason}."
 
 
-def changes_chart(changes: Changes, kind: str) -> Chart:
+def changes_chart(changes: Changes, kind: str) -> charts.Chart:
     """A forest plot of the changes of a kind."""
     title = f"{topic(kind)}: by how much they have changed"
     reading = "By how much there is more afterwards than before; the dashed line is no change."
-    return forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
+    return charts.forest(changes.of(kind), key=f"{key(kind)}-effects", title=title, reading=reading)
 
 
 def circumstances_table(changes: Changes) -> Table:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
@@ -55,8 +56,10 @@ def visible(text: str) -> str:
 def visible_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """The same for all text columns."""
     texts = [name for name, kind in rows.schema.items() if kind == pl.String]
-    told = {it: {word: visible(word) for word in rows[it].unique().drop_nulls()} for it in texts}
-    return rows.with_columns(pl.col(it).replace(told[it]) for it in texts)
+    words = {it: rows[it].unique().drop_nulls() for it in texts}
+    told = {it: {word: visible(word) for word in its} for it, its in words.items()}
+    hidden = [it for it, its in told.items() if any(word != said for word, said in its.items())]
+    return rows.with_columns(pl.col(it).replace(told[it]) for it in hidden) if hidden else rows
 
 
 # Counts are stored in signed 64-bit integers.
@@ -228,7 +231,6 @@ def _parts(path: Path, table: Table) -> Iterator[pl.DataFrame]:
     with _reading(path):
         frame = pl.scan_parquet(path, glob=False)
         schema = frame.collect_schema()
-        rows: int = frame.select(pl.len()).collect().item()
     for name, kind in table.columns.items():
         word, holds = HOLD[kind]
         if name not in schema:
@@ -236,12 +238,15 @@ def _parts(path: Path, table: Table) -> Iterator[pl.DataFrame]:
         if not holds(schema[name]):
             reason = f"column {name!r} holds {schema[name]}, and not {word}"
             raise FolderError(path, reason, VERSION)
-    for begin in range(0, rows, PART):
+    for begin in count(0, PART):
         with _reading(path):
             part = frame.select(list(table.columns)).slice(begin, PART).collect()
         if wrong := _wrong(part, table):
             raise FolderError(path, wrong)
-        yield part.cast(pl.Schema(table.columns))
+        if len(part):
+            yield part.cast(pl.Schema(table.columns))
+        if len(part) < PART:
+            return
 
 
 @contextmanager
@@ -256,26 +261,30 @@ def _reading(path: Path) -> Iterator[None]:
 
 def _wrong(part: pl.DataFrame, table: Table) -> str | None:
     """The message for the first column with an invalid value."""
-    value, index = pl.col(table.optional or table.index), pl.col(table.index)
-    for name, kind in part.schema.items():
-        missing = part[name].null_count()
-        if missing and name != table.optional:
-            return f"column {name!r} has {missing} rows without a value"
-        if name in table.varying and name == table.optional:
-            for is_wrong, where in (
-                (value.is_null() & (index != 0), "without a value that are not the first"),
-                (value.is_not_null() & (index == 0), "with a value that are the first"),
-            ):
-                if rows := part.select(is_wrong.sum()).item():
-                    return f"column {name!r} has {rows} rows {where} of their step"
-        if not kind.is_numeric():
-            continue
-        column, (least, most) = pl.col(name), BOUNDS.get(name, COUNTS)
-        reasons = {"less than it can be": column < least, "more than it can be": column > most}
-        if kind.is_float():
-            reasons = {"no finite number": ~column.is_finite(), **reasons}
-        for reason, is_beyond in reasons.items():
-            places = part.select(is_beyond.alias(name))[name].arg_true()
-            if len(places):
-                return f"column {name!r} has {part[name][places[0]]}, which is {reason}"
+    checks = list(_checks(part.schema, table))
+    counts = part.select(
+        is_wrong.sum().alias(str(at)) for at, (_, is_wrong, _) in enumerate(checks)
+    )
+    for rows, (name, is_wrong, reason) in zip(counts.row(0), checks, strict=True):
+        if rows:
+            value = part.filter(is_wrong)[name][0]
+            return f"column {name!r} has {reason.format(rows=rows, value=value)}"
     return None
+
+
+def _checks(schema: pl.Schema, table: Table) -> Iterator[tuple[str, pl.Expr, str]]:
+    """By column, which values are invalid, and why."""
+    index = pl.col(table.index)
+    for name, kind in schema.items():
+        column, (least, most) = pl.col(name), BOUNDS.get(name, COUNTS)
+        without, first = column.is_null(), "a value that are {}the first of their step"
+        if name != table.optional:
+            yield name, without, "{rows} rows without a value"
+        elif name in table.varying:
+            yield name, without & (index != 0), "{rows} rows without " + first.format("not ")
+            yield name, ~without & (index == 0), "{rows} rows with " + first.format("")
+        if kind.is_float():
+            yield name, ~column.is_finite(), "{value}, which is no finite number"
+        if kind.is_numeric():
+            yield name, column < least, "{value}, which is less than it can be"
+            yield name, column > most, "{value}, which is more than it can be"

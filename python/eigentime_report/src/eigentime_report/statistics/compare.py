@@ -1,7 +1,8 @@
 """Comparison of groups: the suitable tests, their results, and a verdict for each pair."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import exp, hypot, inf, log
 from types import MappingProxyType
 
@@ -301,7 +302,7 @@ class Comparison:
     groups: tuple[Group, ...]
     alpha: float
     same_within: float
-    shapiro: Mapping[str, TestResult]
+    values: Mapping[str, Values] = field(repr=False, compare=False)
     levene: TestResult
     # One of the above: the tests used.
     chosen: str
@@ -312,6 +313,11 @@ class Comparison:
     kruskal: TestResult
     # Dunn's test by the names of each pair; the differences are of mean ranks.
     dunn: Mapping[tuple[str, str], Pair]
+
+    @cached_property
+    def shapiro(self) -> Mapping[str, TestResult]:
+        """Whether each group's values could come from a normal distribution."""
+        return {name: tests.shapiro(row) for name, row in self.values.items()}
 
     @property
     def disagreements(self) -> list[str]:
@@ -390,7 +396,7 @@ def compare(
         groups=described,
         alpha=alpha,
         same_within=same_within,
-        shapiro={name: tests.shapiro(row) for name, row in rows.items()},
+        values=rows,
         levene=scatter,
         chosen=chosen,
         because=because,
