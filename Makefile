@@ -97,7 +97,7 @@ storm: $(call setup,build tests) build criu ## for more than an hour: rewrite ca
 	cargo test --package eigentime-tests -- checkpoints::rounds
 	cargo test --package eigentime-tests -- killed_at_any_moment
 
-bench: $(call setup,build bench) build vm ## measure the overhead, beside its peers (up to six hours); BENCH=--quick: thirteen minutes
+bench: $(call setup,build bench) build vm ## measure the overhead, beside its peers (up to five hours); BENCH=--quick: thirteen minutes
 	python3 bench/run.py $(BENCH)
 
 docs: $(call setup,build) ## regenerate docs/coverage.md, the JSON schemas and the columns of results from the source

@@ -38,26 +38,24 @@ COVERAGE = "bandwidth-coverage"
 UNUSED = "unused"
 SATURATED_S = 1.0
 
-# The capacities, and the cross traffic on each, in Mbit/s.
-LOADS_M = ((50, 20), (100, 60))
-KINDS = (
-    ("udp", "UDP", UDP),
-    ("bursts", f"UDP in bursts of {BURSTS.burst}", BURSTS),
-    ("tcp", "TCP", TCP),
+# The capacity and the cross traffic, in Mbit/s, and its kind.
+LOADS_M = (
+    (50, 20, "udp", "UDP", UDP),
+    (50, 20, "tcp", "TCP", TCP),
+    (100, 60, "bursts", f"UDP in bursts of {BURSTS.burst}", BURSTS),
 )
 CELLS: dict[str, tuple[str, PathSpec]] = {
     f"{COVERAGE}/{capacity}/{cross}/{key}": (
         f"{capacity} M, cross {cross} M, {title}",
         PathSpec(capacity * 1e6, cross * 1e6, real=kind),
     )
-    for capacity, cross in LOADS_M
-    for key, title, kind in KINDS
+    for capacity, cross, key, title, kind in LOADS_M
 }
 SATURATIONS = {
     f"{COVERAGE}/{capacity}/{UNUSED}": PathSpec(
         capacity * 1e6, 2 * capacity * 1e6, real=UDP
     )
-    for capacity, _ in LOADS_M
+    for capacity in sorted({capacity for capacity, *_ in LOADS_M})
 }
 
 
@@ -86,7 +84,7 @@ class Coverage:
         Beside("time, s", f"/{TIME}", scale=SECONDS.scale),
     )
     levels: tuple[str, ...] = (SHORT,)
-    efforts: Efforts = Efforts(Effort(200, 6600), Effort(1, 40))  # noqa: RUF009
+    efforts: Efforts = Efforts(Effort(200, 3300), Effort(1, 30))  # noqa: RUF009
 
     @property
     def probes(self) -> tuple[Probe, ...]:
