@@ -40,7 +40,6 @@ SATURATED_S = 1.0
 
 # The capacity and the cross traffic, in Mbit/s, and its kind.
 LOADS_M = (
-    (50, 20, "udp", "UDP", UDP),
     (50, 20, "tcp", "TCP", TCP),
     (100, 60, "bursts", f"UDP in bursts of {BURSTS.burst}", BURSTS),
 )
@@ -68,7 +67,7 @@ class Coverage:
     title: str = "How often an interval of the available bandwidth contains it"
     note: str = (
         "Between network namespaces, through the kernel's tbf (a bucket of 3200 bytes), beside "
-        "iperf3: UDP by its timer of 1 ms; UDP in bursts, `--bitrate RATE/10`; TCP in writes of "
+        "iperf3: UDP in bursts, `--bitrate RATE/10`; TCP in writes of "
         "8 KiB, limited by `--bitrate`. All packets have 1500 bytes. The truth is the capacity "
         "without the cross traffic that came to the bottleneck while the command ran, by the "
         "counters of the bottleneck's interface to its source. *Contain it*: the share of the "
@@ -84,7 +83,7 @@ class Coverage:
         Beside("time, s", f"/{TIME}", scale=SECONDS.scale),
     )
     levels: tuple[str, ...] = (SHORT,)
-    efforts: Efforts = Efforts(Effort(200, 3300), Effort(1, 30))  # noqa: RUF009
+    efforts: Efforts = Efforts(Effort(200, 2400), Effort(1, 20))  # noqa: RUF009
 
     @property
     def probes(self) -> tuple[Probe, ...]:
