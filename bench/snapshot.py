@@ -73,6 +73,8 @@ def in_machine(arguments: argparse.Namespace) -> None:
     for criu, ours in rounds(arguments.criu, arguments.bytes, arguments.rounds):
         saved[CRIU].append(criu)
         saved[OURS].append(ours)
+        # A round takes minutes.
+        print(f"stopped, s: {criu.stops}, {ours.stops}", file=sys.stderr)
     told = {
         name: [(max(one.stops), one.stops[-1], sum(one.stops)) for one in all_of_it]
         for name, all_of_it in saved.items()
