@@ -10,18 +10,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
+from eigenbench.precision import ROOT, Failed
 from eigenbench.processes import Deadline, child, run
 from eigenbench.table import markdown
+from eigenbench.translated import EIGENTIME, TIMELINE, VALUE, Saved, rounds, stopped_in
 
-ROOT = Path(__file__).resolve().parent.parent
-EIGENTIME = ROOT / "build/bin/eigentime"
-TIMELINE = "eigenbench-snapshot"
-VALUE = 4096
 START_S = 10.0
 FILL_S = 300.0
 WATCH_S = 0.0005
@@ -29,11 +27,26 @@ WRITE_S = 120.0
 # The command uses the same.
 OPTIONS = ["--file-locks", "--leave-running", "-v4", "-o", "dump.log"]
 FIGURES = ("stopped, as told", "stopped, as seen", "all of it")
+FIGURES_IN_MACHINE = ("longest stop", "last stop", "all stops")
+CRIU, OURS = "criu dump --leave-running", "eigentime ctl snapshot"
 
 
 def main() -> int:
     """Starts two servers, saves each in turn, prints the results."""
     arguments = parse()
+    try:
+        if arguments.in_machine:
+            in_machine(arguments)
+        else:
+            here(arguments)
+    except Failed as failed:
+        print(f"snapshot: {failed}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def here(arguments: argparse.Namespace) -> None:
+    """On this host."""
     place = Path(tempfile.mkdtemp(prefix="eigenbench-", dir=arguments.dir))
     try:
         with ExitStack() as stack:
@@ -45,20 +58,31 @@ def main() -> int:
             )
             bare = stack.enter_context(server(place / "bare.sock", [], arguments.bytes))
             writers = {
-                "criu dump --leave-running": (
-                    bare,
-                    lambda to: by_criu(arguments.criu, bare.pid, to),
-                ),
-                "eigentime ctl snapshot": (ours, lambda to: by_us(arguments.criu, to)),
+                CRIU: (bare, lambda to: by_criu(arguments.criu, bare.pid, to)),
+                OURS: (ours, lambda to: by_us(arguments.criu, to)),
             }
             told = measure(writers, place, arguments.rounds)
-    except Failed as failed:
-        print(f"snapshot: {failed}", file=sys.stderr)
-        return 1
     finally:
         shutil.rmtree(place)
-    print(table(told))
-    return 0
+    print(table(told, FIGURES))
+
+
+def in_machine(arguments: argparse.Namespace) -> None:
+    """In a machine whose kernel tracks memory changes."""
+    saved: dict[str, list[Saved]] = {CRIU: [], OURS: []}
+    for criu, ours in rounds(arguments.criu, arguments.bytes, arguments.rounds):
+        saved[CRIU].append(criu)
+        saved[OURS].append(ours)
+        # A round takes minutes.
+        print(f"stopped, s: {criu.stops}, {ours.stops}", file=sys.stderr)
+    told = {
+        name: [(max(one.stops), one.stops[-1], sum(one.stops)) for one in all_of_it]
+        for name, all_of_it in saved.items()
+    }
+    print(table(told, FIGURES_IN_MACHINE))
+    for name, (*_, last) in saved.items():
+        sizes = ", ".join(f"{size / 1e6:.0f}" for size in last.sizes)
+        print(f"\nIn the last round, `{name}` wrote {sizes} MB, stop by stop.")
 
 
 def parse() -> argparse.Namespace:
@@ -70,11 +94,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--criu", default=str(ROOT / "build/criu/criu"), metavar="PATH")
     parser.add_argument("--dir", default="/dev/shm", help="where it is written")
+    parser.add_argument(
+        "--in-machine",
+        action="store_true",
+        help="in a virtual machine whose kernel tracks memory changes, so that both write most of "
+        "it beforehand",
+    )
     return parser.parse_args()
-
-
-class Failed(Exception):
-    """A step failed."""
 
 
 class Server:
@@ -142,10 +168,7 @@ def by_criu(criu: str, pid: int, to: Path) -> float:
     )
     if not done.succeeded:
         raise Failed(f"criu: {done.complaint}")
-    lines = (to / "dump.log").read_text().splitlines()
-    began = next(line for line in lines if "Seized task " in line)
-    ended = next(line for line in reversed(lines) if "Unfreezing tasks" in line)
-    return float(ended[1 : ended.index(")")]) - float(began[1 : began.index(")")])
+    return stopped_in((to / "dump.log").read_text())
 
 
 def by_us(criu: str, to: Path) -> float:
@@ -202,18 +225,22 @@ def measure(
     return told
 
 
-def table(told: dict[str, list[tuple[float, ...]]]) -> str:
-    """Medians in milliseconds, with the ratio to the first."""
+def table(told: dict[str, list[tuple[float, ...]]], titles: Sequence[str]) -> str:
+    """Medians in milliseconds, with the ratio to the first, of them and in each round."""
     first, *_ = told.values()
     rows = []
     for name, figures in told.items():
-        for index, figure in enumerate(FIGURES):
+        for index, figure in enumerate(titles):
             values = [one[index] * 1e3 for one in figures]
-            base = median(one[index] * 1e3 for one in first)
+            bases = [one[index] * 1e3 for one in first]
+            ratios = [value / base for value, base in zip(values, bases, strict=True)]
             span = f"{min(values):.0f} – {max(values):.0f}"
             middle = median(values)
-            rows.append([name, figure, f"{middle:.0f}", span, f"{middle / base:.2f}"])
-    return markdown(["by", "in ms", "median", "range", "ratio"], "llrrr", rows)
+            ratio = f"{middle / median(bases):.2f}"
+            between = f"{min(ratios):.2f} – {max(ratios):.2f}"
+            rows.append([name, figure, f"{middle:.0f}", span, ratio, between])
+    header = ["by", "in ms", "median", "range", "ratio", "of rounds"]
+    return markdown(header, "llrrrr", rows)
 
 
 if __name__ == "__main__":

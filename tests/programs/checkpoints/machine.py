@@ -141,7 +141,7 @@ class Files:
 class Machine:
     """One that runs, and what is done in it."""
 
-    def __init__(self, files, date, source):
+    def __init__(self, files, date, source, memory=MEMORY_MIB):
         files.root.joinpath("bin").joinpath("sh").unlink(missing_ok=True)
         files.add_script("init", SECOND)
         shutil.copy(BUSYBOX, files.root / "bin/busybox")
@@ -155,14 +155,7 @@ class Machine:
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", "-machine", "pc"]
         words += [*source.machine, "-cpu", CPU]
-        words += [
-            "-m",
-            str(MEMORY_MIB),
-            "-smp",
-            str(PROCESSORS),
-            "-rtc",
-            f"base={date}",
-        ]
+        words += ["-m", str(memory), "-smp", str(PROCESSORS), "-rtc", f"base={date}"]
         words += ["-kernel", KERNEL / "vmlinuz", "-initrd", initial, "-append"]
         words += [f"console=ttyS0 panic=-1 no_timer_check quiet {source.kernel}"]
         words += ["-serial", f"file:{self.log}", "-device", "virtio-serial-pci"]
