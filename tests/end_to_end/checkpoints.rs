@@ -34,6 +34,9 @@ const POLICIES: [(&str, &str); 3] = [
     ("cured", "wall=catch-up,monotonic=continue"),
 ];
 
+/// The other way round as the last of these.
+const REVERSED: (&str, &str) = ("reversed", "wall=continue,monotonic=catch-up");
+
 /// And those by which clocks catch up while a program runs.
 const SLEWS: [(&str, &str); 3] = [
     ("slew", "slew"),
@@ -104,7 +107,17 @@ pub fn add(suite: &mut Suite) {
                 suite.test(name, &with(&[need]), move || moves(&case, words()));
             }
         }
-        for (label, policy) in POLICIES {
+        for (language, need, words) in tickers.clone() {
+            let name = format!("checkpoints::{kind}::slew::{language}");
+            let case = format!("{kind}-clocks:slew");
+            suite.test(name, &with(&[need]), move || moves(&case, words()));
+        }
+        let (label, policy) = REVERSED;
+        let case = format!("{kind}-clocks:{policy}");
+        let needs = with(&[Need::Program(Build::Dynamic)]);
+        let name = format!("checkpoints::{kind}::{label}::c");
+        suite.test(name, &needs, move || moves(&case, c()));
+        for (label, policy) in POLICIES.into_iter().chain([REVERSED]).chain(SLEWS) {
             let name = format!("checkpoints::{kind}::{label}::first_reading");
             let case = format!("{kind}-first:{policy}");
             suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
@@ -122,6 +135,8 @@ pub fn add(suite: &mut Suite) {
             ("pending", "pending", "checkpoints/pending.py"),
             ("spread", "spread", "checkpoints/spread.py"),
             ("stopped", "stopped", "languages/ticking.py"),
+            ("periodic", "periodic", "checkpoints/periodic.py"),
+            ("filtered", "filtered", "checkpoints/filtered.py"),
             ("slew::timers", "slew-timers", "checkpoints/pausing.py"),
         ] {
             let case = format!("{kind}-{case}");
@@ -302,7 +317,9 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         policies().map(|(label, policy)| (format!("named::{label}"), format!("named{policy}")));
     let plain =
         policies().map(|(label, policy)| (format!("plain::{label}"), format!("plain{policy}")));
-    let cases: Vec<_> = named.chain(plain).chain([("again".into(), "again".into())]).collect();
+    let slewed = ("named::slew".to_owned(), "named:slew".to_owned());
+    let again = ("again".to_owned(), "again".to_owned());
+    let cases: Vec<_> = named.chain(plain).chain([slewed, again]).collect();
     let daemons = |engine| match engine {
         "docker" => &["dockerd", "containerd", "ctr", "setpriv"][..],
         "containerd" => &["ctr", "setpriv"],
@@ -316,6 +333,7 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         let more: &[&str] = match engine {
             "runc" => &["refusals", "joined"],
             "docker" => &["by_daemon"],
+            "podman" => &["kept"],
             _ => &[],
         };
         let more = more.iter().map(|case| (case.to_string(), case.to_string()));

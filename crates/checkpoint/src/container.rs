@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::time::SystemTime;
 
 use eigentime_supervisor::container::{self, Container as Identity};
 use eigentime_supervisor::registry::Name;
@@ -19,7 +20,8 @@ use crate::criu::{JOIN, join_option, place_for_log};
 use crate::directory::{Made, Manifest, RUNTIME, Scratch, link_images};
 use crate::dump::{Becomes, Draft, kernel};
 use crate::hold::Hold;
-use crate::passes::{refusal, rest_of};
+use crate::log::reason;
+use crate::passes::{LOG, not_dumped, refusal, rest_of};
 use crate::script::Calls;
 use crate::{Criu, Error, processor};
 
@@ -36,6 +38,8 @@ pub struct Container<'a> {
     pub identity: &'a Identity,
     /// The directory for images that is passed to the runtime.
     pub images: &'a Path,
+    /// The directory of CRIU's log, if it is another.
+    pub work: Option<&'a Path>,
     /// The command lines with which this command calls itself.
     pub calls: &'a Calls,
 }
@@ -83,10 +87,12 @@ fn run(command: &mut Command) -> Result<ExitStatus, Error> {
 ///
 /// # Errors
 ///
-/// If that cannot be started, or CRIU cannot be given the clocks. The container then continues.
+/// If that cannot be started, or CRIU cannot dump it or be given the clocks. The container then
+/// continues.
 pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus, Error> {
-    let Container { identity, images, calls } = *subject;
+    let Container { identity, images, work, calls } = *subject;
     let criu = Criu::find(None)?;
+    let log = work.unwrap_or(images).join(LOG);
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
     let timeline = container::timeline_of(identity)?;
     let rest = rest_of(timeline.as_ref())?;
@@ -104,12 +110,22 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     let script =
         Draft { made, resting, becomes: Becomes::Images(images) }.write(&place.0, calls)?;
     configure(runtime, &criu, &place.0, &[("action-script", Some(script.as_os_str()))])?;
+    let begun = SystemTime::now();
     let status = run(runtime)?;
     drop(rest);
     match refusal(&place.0) {
         Some(reason) => Err(Error::Subject(reason)),
-        None => Ok(status),
+        None if status.success() => Ok(status),
+        None => failure(&identity.id, &place.0, &log, begun).map_or(Ok(status), Err),
     }
+}
+
+/// Why CRIU, if it was started, could not dump a container: the runtime itself only names the log.
+fn failure(container: &str, place: &Path, log: &Path, begun: SystemTime) -> Option<Error> {
+    let is_new = fs::metadata(log).and_then(|it| it.modified()).is_ok_and(|at| at >= begun);
+    let text = is_new.then(|| fs::read(log).ok())??;
+    let reason = reason(&String::from_utf8_lossy(&text))?;
+    Some(not_dumped(format!("container {container}"), reason, place, log))
 }
 
 /// Makes the runtime write the memory of a container that will be dumped later.
@@ -154,7 +170,7 @@ pub fn restore(
     onward: &Onward<'_>,
     runtime: impl FnOnce(&Path) -> Command,
 ) -> Result<Option<Restarted>, Error> {
-    let Container { identity, images, calls } = onward.subject;
+    let Container { identity, images, calls, .. } = onward.subject;
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
     let Manifest { made, moved, instructions, .. } = Manifest::read(&images, RUNTIME)?;
     if made.timeline.is_none() && !onward.is_cured {

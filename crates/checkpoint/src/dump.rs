@@ -115,14 +115,15 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         false => Becomes::Directory { path: directory.clone(), earlier: passes.earlier.clone() },
     };
     let script = Draft { made, resting, becomes }.write(partial, calls)?;
-    passes.notes.extend(subject.note.clone());
+    passes.notes.extend(subject.notes.clone());
     passes.dump(&script)?;
     drop(rest);
     if leave_running {
         finish(partial, &directory, &passes.earlier)?;
     } else if partial.exists() {
         let log = partial.join(OWN.images).join(LOG);
-        return Err(not_dumped(*root, "it has not run the script".to_owned(), partial, &log));
+        let reason = "it has not run the script".to_owned();
+        return Err(not_dumped(format!("process {root}"), reason, partial, &log));
     } else if let Some(name) = timeline.as_ref().filter(|_| subject.is_whole) {
         remove_timeline(name);
     }

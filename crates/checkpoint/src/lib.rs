@@ -74,12 +74,12 @@ pub enum Error {
     )]
     OldCriu { path: PathBuf, found: String },
     #[error(
-        "criu cannot dump process {pid}: {reason}\n\
+        "criu cannot dump {what}: {reason}\n\
          help: it continues as before; {}details are in {log}. `eigentime ctl save` saves the \
          clocks of a timeline, and `eigentime run --continue` starts programs on them",
         before_more(help)
     )]
-    NotDumped { pid: i32, reason: String, help: &'static str, log: PathBuf },
+    NotDumped { what: String, reason: String, help: &'static str, log: PathBuf },
     #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; details are in {log}")]
     NotRestored { pid: i32, reason: String, help: &'static str, log: PathBuf },
     #[error(

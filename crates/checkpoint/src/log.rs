@@ -52,7 +52,7 @@ fn when(line: &str) -> Option<Duration> {
 /// else the first.
 pub fn reason(log: &str) -> Option<String> {
     // CRIU continues without these.
-    const HARMLESS: [&str; 7] = [
+    const HARMLESS: [&str; 8] = [
         "rlimit: Can't setup",
         "Can't keep kdat cache",
         "sockets: Diag module missing",
@@ -60,6 +60,7 @@ pub fn reason(log: &str) -> Option<String> {
         "-95 reported by netlink",
         "net: Unable to create a veth pair",
         "Can't wait or bad status",
+        "page-xfer: No parent image found",
     ];
     const UNUSABLE: &str = "failed when initializing kerndat";
     let errors = log.lines().filter_map(|line| {
@@ -117,6 +118,11 @@ mod tests {
                    (00.06) Error (criu/cr-restore.c:2320): Restoring FAILED.\n";
         assert_eq!(reason(log).as_deref(), Some("File a has bad size 2 (expect 1)"));
         assert_eq!(reason("(00.01) Dumping finished successfully\n"), None);
+        let after_pre_dumps =
+            "Error (criu/page-xfer.c:889): page-xfer: No parent image found, though parent is set\n\
+             Error (criu/sk-unix.c:877): unix: Can't dump half of stream unix connection.\n";
+        let expected = "unix: Can't dump half of stream unix connection.";
+        assert_eq!(reason(after_pre_dumps).as_deref(), Some(expected));
         let lacking = "Error (criu/tun.c:85): tun: Unable to create tun: No such file or directory\n\
                        Error (criu/kerndat.c:727): Unable to connect a socket: Network is unreachable\n\
                        Error (criu/kerndat.c:1877): kerndat_tcp_repair failed when initializing kerndat.\n\

@@ -133,7 +133,7 @@ impl<'a> Passes<'a> {
         let log = images.join(LOG);
         let run = criu.start(&all, arguments, &log).and_then(|child| outcome(child, &log));
         match run.map_err(Error::file("run", Path::new("criu")))? {
-            Err(reason) => Err(not_dumped(self.subject.root, reason, self.partial, &log)),
+            Err(reason) => Err(not_dumped(format!("process {root}"), reason, self.partial, &log)),
             // Otherwise it has been moved by now.
             Ok(()) if verb == "pre-dump" || leave_running => {
                 let log = fs::read_to_string(&log).map_err(Error::file("read", &log))?;
@@ -163,7 +163,7 @@ pub fn refusal(directory: &Path) -> Option<String> {
 }
 
 /// The error for what CRIU could not dump, with its log where the user can find it.
-pub fn not_dumped(pid: i32, reason: String, partial: &Path, log: &Path) -> Error {
+pub fn not_dumped(what: String, reason: String, partial: &Path, log: &Path) -> Error {
     let reason = refusal(partial).unwrap_or(reason);
     let kept = match place_for_log() {
         Ok(place) => place.join(LOG),
@@ -171,12 +171,13 @@ pub fn not_dumped(pid: i32, reason: String, partial: &Path, log: &Path) -> Error
     };
     // If it cannot be copied, it is lost.
     let _ = fs::copy(log, &kept);
-    Error::NotDumped { pid, help: help_with(&reason), reason, log: kept }
+    Error::NotDumped { what, help: help_with(&reason), reason, log: kept }
 }
 
 /// What to do about the most frequent reasons.
 fn help_with(reason: &str) -> &'static str {
-    const HELP: [(&str, &str); 5] = [
+    const PEER: &str = "the peer of its socket must be in the checkpoint, too";
+    const HELP: [(&str, &str); 6] = [
         (
             "Unable to detach from",
             "another process traces it, such as strace, a debugger or another criu: let that end first",
@@ -191,11 +192,8 @@ fn help_with(reason: &str) -> &'static str {
             "a program with System V shared memory, such as PostgreSQL, needs an IPC namespace of \
              its own: start it with `unshare --ipc`",
         ),
-        (
-            "external socket",
-            "the peer of its socket must be in the checkpoint, too; otherwise use \
-             --criu-arg=--ext-unix-sk",
-        ),
+        ("External socket is used", PEER),
+        ("Can't dump half of stream unix connection", PEER),
         (
             "Can't lookup mount",
             "a process with mounts of its own, such as a container's, can only be checkpointed by \

@@ -38,8 +38,8 @@ pub struct Subject {
     pub timeline: Option<Name>,
     /// Whether the timeline has no other members.
     pub is_whole: bool,
-    /// A note for the user.
-    pub note: Option<String>,
+    /// Notes for the user.
+    pub notes: Vec<String>,
 }
 
 impl Subject {
@@ -101,7 +101,7 @@ impl Subject {
         }
         let on_one = |pid: &i32| is_in_timeline(pid).unwrap_or(false);
         match tree_of(Pid::from_raw(root)).into_iter().map(Pid::as_raw).find(on_one) {
-            None => Ok(Self { root, timeline: None, is_whole: false, note: None }),
+            None => Ok(Self { root, timeline: None, is_whole: false, notes: Vec::new() }),
             Some(pid) if pid == root && !silent.is_empty() => {
                 Err(Error::Subject(in_none(root, &silent)))
             }
@@ -117,14 +117,17 @@ impl Subject {
         let tree = tree_of(Pid::from_raw(root));
         let is_in = |pid| tree.contains(&Pid::from_raw(pid)) || parent_of(pid).is_none();
         let is_whole = shown.members.iter().all(|it| is_in(it.pid));
-        let note = match &shown.scheduled {
+        let scheduled = match &shown.scheduled {
             Some(Scheduled { at_ns, fate: Fate::Pending }) => {
                 let date = format_date(VirtualInstant::from_nanos(*at_ns));
                 Some(format!("the change at {date} of the host is not in the checkpoint"))
             }
             _ => None,
         };
-        Self { root, timeline: Some(timeline), is_whole, note }
+        let kept = "a timeline that is restored ends with its supervisor, without --keep-running";
+        let kept = shown.keep_running.then(|| kept.to_owned());
+        let notes = scheduled.into_iter().chain(kept).collect();
+        Self { root, timeline: Some(timeline), is_whole, notes }
     }
 
     /// The process, if it is a member of a named timeline; `silent` are those that do not answer.

@@ -185,6 +185,8 @@ pub struct Images {
     pub id: String,
     /// The directory.
     pub directory: PathBuf,
+    /// The directory of CRIU's log, if it is another.
+    pub work: Option<PathBuf>,
     /// Whether its pages are written or read later.
     pub lazy: bool,
     /// Whether only its memory is written, while it runs.
@@ -359,6 +361,7 @@ impl<'a> Words<'a> {
         let images = |id| Images {
             id,
             directory: options.path(&[IMAGES]).unwrap_or_else(|| USUAL_IMAGES.into()),
+            work: options.path(&["--work-path"]),
             lazy: options.flags.contains(&LAZY_PAGES),
             pre_dump: options.flags.contains(&PRE_DUMP),
         };
@@ -484,29 +487,33 @@ mod tests {
     #[test]
     fn images_are_found_and_replaced() {
         let line = "--root /r checkpoint --image-path /i --work-path=/w --leave-running x";
-        let images = |directory: &str, pre_dump| Images {
+        let images = |directory: &str, work: Option<&str>, pre_dump| Images {
             id: "x".to_owned(),
             directory: directory.into(),
+            work: work.map(PathBuf::from),
             lazy: false,
             pre_dump,
         };
-        assert_eq!(parse(line).verb, Verb::Checkpoint(images("/i", false)));
+        assert_eq!(parse(line).verb, Verb::Checkpoint(images("/i", Some("/w"), false)));
         assert_eq!(
             parse("checkpoint --pre-dump x").verb,
-            Verb::Checkpoint(images("checkpoint", true))
+            Verb::Checkpoint(images("checkpoint", None, true))
         );
         let line = "--eigentime-policy=slew --root /r restore -d --image-path=/i --bundle /b x";
         let restore = parse(line);
         assert_eq!(restore.policy.as_deref(), Some("slew"));
         assert_eq!(
             restore.verb,
-            Verb::Restore { bundle: "/b".into(), images: images("/i", false) }
+            Verb::Restore { bundle: "/b".into(), images: images("/i", None, false) }
         );
         let words: Vec<_> =
             "--root /r restore --image-path /j -d --bundle /b x".split(' ').collect();
         assert_eq!(restore.with_images(Path::new("/j")), words);
         let line = "restore --image-path /i --work-path /w --detach --pid-file /p -no-subreaper --bundle /b x";
-        assert_eq!(parse(line).verb, restore.verb);
+        assert_eq!(
+            parse(line).verb,
+            Verb::Restore { bundle: "/b".into(), images: images("/i", Some("/w"), false) }
+        );
         let named = parse("--eigentime-policy wall=slew --eigentime-runtime crun restore x");
         assert_eq!(named.policy.as_deref(), Some("wall=slew"));
         assert_eq!(parse("--eigentime-join shop restore x").join.as_deref(), Some("shop"));

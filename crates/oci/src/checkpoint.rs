@@ -49,7 +49,8 @@ pub fn dump(images: &Images, container: &Container, command: &[CString]) -> Resu
                     help: omit --lazy-pages"
             .to_owned());
     }
-    let subject = subject(&images.directory, container);
+    let work = images.work.as_deref();
+    let subject = checkpoints::Container { work, ..subject(&images.directory, container) };
     let mut runtime = runtime(command);
     let status = match images.pre_dump {
         true => checkpoints::pre_dump_container(&subject, &mut runtime),
@@ -123,7 +124,7 @@ pub fn restore(
 }
 
 fn subject<'a>(images: &'a Path, identity: &'a Container) -> checkpoints::Container<'a> {
-    checkpoints::Container { identity, images, calls: &CALLS }
+    checkpoints::Container { identity, images, work: None, calls: &CALLS }
 }
 
 fn runtime(command: &[CString]) -> Command {

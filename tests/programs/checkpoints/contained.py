@@ -107,9 +107,10 @@ class Runc(Container):
         own = ["--eigentime-runtime", "runc", *own]
         return call(OCI, *own, "--root", self.state, *words, **options)
 
-    def start(self, annotations):
-        call("runc", "spec", "--bundle", self.bundle)
+    def start(self, annotations, silent=True):
         path = self.bundle / "config.json"
+        path.unlink(missing_ok=True)
+        call("runc", "spec", "--bundle", self.bundle)
         config = json.loads(path.read_text())
         config["process"] |= {
             "terminal": False,
@@ -121,7 +122,8 @@ class Runc(Container):
         bind = {"destination": "/data", "type": "bind", "source": str(self.data)}
         config["mounts"].append({**bind, "options": ["bind", "rw"]})
         path.write_text(json.dumps(config))
-        self.runtime("run", "--detach", "--bundle", self.bundle, self.name, silent=True)
+        words = ["run", "--detach", "--bundle", self.bundle, self.name]
+        self.runtime(*words, silent=silent)
 
     def checkpoint_words(self, *options):
         where = ["--image-path", self.images, "--work-path", self.work]

@@ -136,6 +136,11 @@ def lives_beside(container, timeline):
 
 def refusals(container):
     """What cannot be done is said; the container goes on, or is not there."""
+    container.start(TIMELINE, silent=False)
+    said = container.checkpoint(status=1)
+    known = [f"criu cannot dump container {container.name}", "lookup mount", "ctl save"]
+    ensure(all(text in said for text in known), said)
+    container.remove()
     container.start(TIMELINE)
     container.await_lines(3)
     said = container.checkpoint("--lazy-pages", status=1)
@@ -167,6 +172,20 @@ def told_by_whom(container, way, **options):
     ensure(not Path("place").exists(), "something is left")
 
 
+def kept(container):
+    """It is restored where it was written, without an archive."""
+    container.start(TIMELINE)
+    container.await_lines(3)
+    container.podman("container", "checkpoint", container.name)
+    written = len(container.lines())
+    time.sleep(1)
+    ensure(len(container.lines()) == written, "it runs on")
+    container.podman("container", "restore", container.name)
+    container.await_lines(written + 3)
+    check_steps(ticks(container.lines()))
+    lives(container, 2)
+
+
 def by_daemon(container):
     """Docker is named, and what has lost its clocks is not restored."""
     at = {"DOCKER_HOST": f"unix://{Path.cwd()}/docker.sock"}
@@ -194,6 +213,7 @@ def main(case, ticker):
         "killing": lambda count: killing(container, TIMELINE, int(count)),
         "refusals": lambda: refusals(container),
         "by_daemon": lambda: by_daemon(container),
+        "kept": lambda: kept(container),
     }
     try:
         cases[kind](*rest)

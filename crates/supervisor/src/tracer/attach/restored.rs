@@ -4,11 +4,13 @@
 //! gets the page of this timeline and a filter with a listener. Otherwise it is attached like any other
 //! process. Its timers and waits follow the map of the checkpoint.
 
+use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
 use eigentime_timeline::Clock;
+use eigentime_vdso::KernelFunctions;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -199,7 +201,8 @@ impl Supervisor {
                 How::Adopted(listener, target) => self.adopt(stopped, listener, runtime, &target),
                 How::TakenBack(listener) => {
                     if let Some(listener) = listener {
-                        self.listen_to_attached(listener, process, runtime, false);
+                        let has_own_filter = self.has_own_filter_mark(process);
+                        self.listen_to_attached(listener, process, runtime, has_own_filter);
                     }
                     self.have_attached();
                     self.take_back(stopped, |_| Thread { runtime, ..Thread::default() });
@@ -212,6 +215,12 @@ impl Supervisor {
             }
         }
         are_any
+    }
+
+    /// Whether a process with the image has set a filter, by its own memory.
+    fn has_own_filter_mark(&self, process: Pid) -> bool {
+        let at = self.layout.private() + offset_of!(KernelFunctions, has_own_filter) as u64;
+        Tracee::read_words_of(process, at).is_ok_and(|[mark]: [u64; 1]| mark != 0)
     }
 
     /// Whether any process of a runtime is being brought in.
