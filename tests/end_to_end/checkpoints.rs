@@ -192,6 +192,7 @@ pub fn add(suite: &mut Suite) {
             ("children", "children", "checkpoints/children.py"),
             ("spread", "spread", "checkpoints/spread.py"),
             ("stopped", "stopped", "languages/ticking.py"),
+            ("filtered", "filtered", "checkpoints/filtered.py"),
             ("slew::timers", "slew-timers", "checkpoints/pausing.py"),
         ] {
             let case = format!("{kind}-{case}");

@@ -43,7 +43,7 @@ mod tests {
             found,
             capacity: None,
             cost: Cost::default(),
-            spoiled: Vec::new(),
+            discarded: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use eigentime_bandwidth::BitRate;
 use eigentime_bandwidth::methods::{
     Bounds, Choice, Estimate, Found, Limit, Path, Phase, Start, Step, estimate, yaz,
 };
-use eigentime_bandwidth::train::Spoiled;
+use eigentime_bandwidth::train::Discarded;
 use eigentime_measure::quantile;
 use eigentime_path::simulated::{Cross, Simulated, Timings};
 
@@ -154,15 +154,15 @@ fn the_host_is_told_from_the_path() {
 }
 
 #[test]
-fn trains_that_hosts_have_spoiled_do_not_count_and_are_counted() {
+fn trains_that_hosts_have_disturbed_do_not_count_and_are_counted() {
     for seed in 1..=3 {
         let (found, truth) = regress(poisson(300.0, 100.0, seed).sender_stalling(ms(50), ms(2)));
         assert_available(&found, truth, 0.06);
-        let late = found.spoiled.iter().find(|(why, _)| *why == Spoiled::SenderLate).unwrap();
+        let late = found.discarded.iter().find(|(why, _)| *why == Discarded::SenderLate).unwrap();
         assert!(late.1 >= 5, "{found:?}");
         let (found, truth) = regress(poisson(300.0, 100.0, seed).receiver_stalling(ms(50), ms(3)));
         assert_available(&found, truth, 0.06);
-        assert!(found.spoiled.iter().any(|(why, _)| *why == Spoiled::Stalled), "{found:?}");
+        assert!(found.discarded.iter().any(|(why, _)| *why == Discarded::Stalled), "{found:?}");
         // Most of the time.
         let (found, truth) = regress(poisson(300.0, 100.0, seed).sender_stalling(ms(3), ms(1)));
         match found.found {

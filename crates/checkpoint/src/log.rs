@@ -118,8 +118,7 @@ mod tests {
                    (00.06) Error (criu/cr-restore.c:2320): Restoring FAILED.\n";
         assert_eq!(reason(log).as_deref(), Some("File a has bad size 2 (expect 1)"));
         assert_eq!(reason("(00.01) Dumping finished successfully\n"), None);
-        let after_pre_dumps =
-            "Error (criu/page-xfer.c:889): page-xfer: No parent image found, though parent is set\n\
+        let after_pre_dumps = "Error (criu/page-xfer.c:889): page-xfer: No parent image found, though parent is set\n\
              Error (criu/sk-unix.c:877): unix: Can't dump half of stream unix connection.\n";
         let expected = "unix: Can't dump half of stream unix connection.";
         assert_eq!(reason(after_pre_dumps).as_deref(), Some(expected));

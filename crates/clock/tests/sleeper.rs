@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use done::Done;
 use eigentime_clock::sleeper::{
-    Builder, Error, Guard, KernelWait, KernelWaiter, Nanosleep, Policy, Sleeper, Wish, Woken,
+    Builder, Error, Guard, KernelWait, KernelWaiter, Nanosleep, Policy, Request, Sleeper, Woken,
     wait_until, wait_until_monotonic,
 };
 use eigentime_clock::{Clock, Instant};
@@ -172,12 +172,12 @@ fn what_was_granted_is_given_back() {
     let now = scheduling();
     assert!(now.2.is_set(cpu) && now.2.count() == 1, "pinning is always allowed");
     let mut missing = Vec::new();
-    if is_granted(Wish::Realtime(10)) {
+    if is_granted(Request::Realtime(10)) {
         assert_eq!((now.0 & !libc::SCHED_RESET_ON_FORK, now.1), (libc::SCHED_FIFO, 10));
     } else {
         missing.push("CAP_SYS_NICE, to give back a priority".to_owned());
     }
-    if !is_granted(Wish::HoldLatency) {
+    if !is_granted(Request::HoldLatency) {
         missing.push("/dev/cpu_dma_latency, to give back the hold of idle states".to_owned());
     }
     sleeper.sleep_for(MILLISECOND);
@@ -202,7 +202,7 @@ fn what_was_not_granted_is_said() {
         let slept = sleeper.sleep_for(MILLISECOND);
         is_nobody
             && limited
-            && lost == [Wish::Pin(1_000_000), Wish::HoldLatency, Wish::Realtime(10)]
+            && lost == [Request::Pin(1_000_000), Request::HoldLatency, Request::Realtime(10)]
             && texts[2].contains("CAP_SYS_NICE")
             && slept.woke >= slept.target
             && scheduling() == before
@@ -223,7 +223,7 @@ fn without_descriptors_it_sleeps_all_the_same() {
             && slept.iter().all(|slept| slept.woke >= slept.target)
             && early.degradation().is_empty()
             && lost.len() == 1
-            && lost[0].what == Wish::Timerfd
+            && lost[0].what == Request::Timerfd
             && lost[0].why.contains("RLIMIT_NOFILE")
     }));
 }

@@ -189,13 +189,15 @@ fn shown(list: &[Value]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preset::{Preset, Wishes};
+    use crate::preset::{Preset, Requests};
     use std::collections::BTreeSet;
 
     fn plan(seed: u64) -> Plan {
         let preset = Preset::named("quick").unwrap();
-        let under =
-            |load| UnderLoad { load, measurements: preset.measurements(load, &Wishes::default()) };
+        let under = |load| UnderLoad {
+            load,
+            measurements: preset.measurements(load, &Requests::default()),
+        };
         Plan {
             preset: "quick".into(),
             levels: vec![(&Asked::Baseline).into(), (&Asked::Vm).into()],

@@ -115,7 +115,7 @@ pub const PRESETS: [Preset; 3] = [
 
 /// Overrides of a preset; empty lists and none leave it unchanged.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub struct Requests {
     /// Kinds of measurements: `calls`, `read`, `sleep`, `events`, `warp`.
     pub kinds: Vec<String>,
     /// Metrics of `calls`.
@@ -151,48 +151,48 @@ impl Preset {
 
     /// Its measurements under a load, with these overrides.
     #[must_use]
-    pub fn measurements(&self, load: Load, wishes: &Wishes) -> Vec<Measurement> {
-        let all = [self.calls(load, wishes), self.reads(wishes), self.sleeps(wishes)];
-        let rest = [self.events(wishes), self.warp(wishes)];
-        let wanted = |it: &Measurement| wanted(&wishes.kinds, it.kind());
+    pub fn measurements(&self, load: Load, requests: &Requests) -> Vec<Measurement> {
+        let all = [self.calls(load, requests), self.reads(requests), self.sleeps(requests)];
+        let rest = [self.events(requests), self.warp(requests)];
+        let wanted = |it: &Measurement| wanted(&requests.kinds, it.kind());
         all.into_iter().chain(rest).flatten().filter(wanted).collect()
     }
 
-    fn calls(&self, load: Load, wishes: &Wishes) -> Vec<Measurement> {
+    fn calls(&self, load: Load, requests: &Requests) -> Vec<Measurement> {
         let usual = if load == Load::Idle { self.calls } else { self.calls_under_load };
-        let metrics = names(CALLS).filter(|name| wanted(&wishes.metrics, name));
+        let metrics = names(CALLS).filter(|name| wanted(&requests.metrics, name));
         let calls = metrics.map(|metric| {
             let (records, calls) = match asked_ns(metric) {
                 Some(_) => (self.sleeping_records, 1),
-                None => (self.records, wishes.calls.unwrap_or(usual)),
+                None => (self.records, requests.calls.unwrap_or(usual)),
             };
-            let records = wishes.records.unwrap_or(records);
+            let records = requests.records.unwrap_or(records);
             Measurement::Calls { metric: metric.into(), records, calls }
         });
         calls.collect()
     }
 
-    fn reads(&self, wishes: &Wishes) -> Vec<Measurement> {
-        let sources = names(READS).filter(|source| wanted(&wishes.sources, source));
+    fn reads(&self, requests: &Requests) -> Vec<Measurement> {
+        let sources = names(READS).filter(|source| wanted(&requests.sources, source));
         let reads = sources.flat_map(|source| {
-            let caches = caches(source).iter().filter(|cache| wanted(&wishes.caches, cache));
+            let caches = caches(source).iter().filter(|cache| wanted(&requests.caches, cache));
             caches.map(move |cache| Measurement::Read {
                 source: source.into(),
                 cache: (*cache).into(),
-                count: wishes.count.unwrap_or(self.reads),
+                count: requests.count.unwrap_or(self.reads),
             })
         });
         reads.collect()
     }
 
-    fn sleeps(&self, wishes: &Wishes) -> Vec<Measurement> {
-        let intervals = or(&wishes.intervals, self.sleep_intervals);
-        let asked: Vec<_> = wishes.slacks.iter().copied().map(Some).collect();
+    fn sleeps(&self, requests: &Requests) -> Vec<Measurement> {
+        let intervals = or(&requests.intervals, self.sleep_intervals);
+        let asked: Vec<_> = requests.slacks.iter().copied().map(Some).collect();
         let slacks = or(&asked, self.slacks);
         let usual: Vec<_> = self.policies.iter().map(|policy| (*policy).to_owned()).collect();
-        let policies = or(&wishes.policies, &usual);
+        let policies = or(&requests.policies, &usual);
         let mut sleeps = Vec::new();
-        for method in names(SLEEPS).filter(|method| wanted(&wishes.methods, method)) {
+        for method in names(SLEEPS).filter(|method| wanted(&requests.methods, method)) {
             for interval in &intervals {
                 for policy in &policies {
                     // Threads of real-time policies have no slack.
@@ -202,7 +202,7 @@ impl Preset {
                         interval_ns: nanos(*interval),
                         policy: policy.clone(),
                         slack_ns: *slack_ns,
-                        count: wishes.count.unwrap_or(self.sleeps),
+                        count: requests.count.unwrap_or(self.sleeps),
                     }));
                 }
             }
@@ -210,28 +210,28 @@ impl Preset {
         sleeps
     }
 
-    fn events(&self, wishes: &Wishes) -> Vec<Measurement> {
-        let intervals = or(&wishes.intervals, self.event_intervals);
-        let sources = names(EVENTS).filter(|source| wanted(&wishes.sources, source));
+    fn events(&self, requests: &Requests) -> Vec<Measurement> {
+        let intervals = or(&requests.intervals, self.event_intervals);
+        let sources = names(EVENTS).filter(|source| wanted(&requests.sources, source));
         let events = sources.flat_map(|source| {
             intervals.iter().map(move |interval| Measurement::Events {
                 source: source.into(),
                 interval_ns: nanos(*interval),
-                count: wishes.count.unwrap_or(self.events),
+                count: requests.count.unwrap_or(self.events),
             })
         });
         events.collect()
     }
 
     /// The comparisons of the clocks among the sources, if sources are named.
-    fn warp(&self, wishes: &Wishes) -> Vec<Measurement> {
+    fn warp(&self, requests: &Requests) -> Vec<Measurement> {
         let named =
-            CLOCKS.iter().filter(|(source, _)| wishes.sources.iter().any(|it| it == source));
+            CLOCKS.iter().filter(|(source, _)| requests.sources.iter().any(|it| it == source));
         let clocks: Vec<_> = named.map(|(_, clock)| (*clock).to_owned()).collect();
-        if clocks.is_empty() && !wishes.sources.is_empty() {
+        if clocks.is_empty() && !requests.sources.is_empty() {
             return Vec::new();
         }
-        let seconds = wishes.warp.unwrap_or(self.warp).as_secs_f64();
+        let seconds = requests.warp.unwrap_or(self.warp).as_secs_f64();
         vec![Measurement::Warp { seconds, clocks }]
     }
 }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn the_paper_has_the_papers_counts() {
         let paper = Preset::named("paper").unwrap();
-        let all = paper.measurements(Load::Idle, &Wishes::default());
+        let all = paper.measurements(Load::Idle, &Requests::default());
         let calls = all.iter().filter(|it| it.kind() == "calls");
         let long = |it: &&Measurement| {
             matches!(it, Measurement::Calls { records: 200, calls: 1_000_000, .. })
@@ -272,8 +272,8 @@ mod tests {
     fn sources_that_are_clocks_are_those_that_are_compared() {
         let warps = |sources: &[&str]| {
             let sources = sources.iter().map(|it| (*it).to_owned()).collect();
-            let wishes = Wishes { kinds: vec!["warp".into()], sources, ..Wishes::default() };
-            let all = PRESETS[0].measurements(Load::Idle, &wishes);
+            let requests = Requests { kinds: vec!["warp".into()], sources, ..Requests::default() };
+            let all = PRESETS[0].measurements(Load::Idle, &requests);
             all.iter().map(|it| it.arguments(None).join(" ")).collect::<Vec<_>>()
         };
         assert_eq!(warps(&[]), ["warp --seconds 0.5"]);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn wishes_count_more_than_presets() {
-        let wishes = Wishes {
+        let requests = Requests {
             kinds: vec!["sleep".into(), "calls".into()],
             metrics: vec!["nanosleep".into(), "clock_getres".into()],
             methods: vec!["epoll".into()],
@@ -293,9 +293,9 @@ mod tests {
             records: Some(3),
             calls: Some(9),
             count: Some(5),
-            ..Wishes::default()
+            ..Requests::default()
         };
-        let quick = Preset::named("quick").unwrap().measurements(Load::Cpu, &wishes);
+        let quick = Preset::named("quick").unwrap().measurements(Load::Cpu, &requests);
         let told: Vec<_> = quick.iter().map(|it| it.arguments(None).join(" ")).collect();
         let expected = [
             "calls --metric nanosleep --records 3 --calls 1",

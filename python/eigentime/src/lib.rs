@@ -8,12 +8,12 @@ mod degradation;
 mod dispatcher;
 mod event;
 mod mailbox;
+mod requests;
 mod sleeper;
 mod subscription;
 mod ticker;
 mod units;
 mod values;
-mod wishes;
 
 use pyo3::pymodule;
 

@@ -10,9 +10,9 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::degradation;
+use crate::requests::Requests;
 use crate::units::{self, count};
 use crate::values::Value;
-use crate::wishes::Wishes;
 
 const CLOCK: Clock = Clock::system();
 
@@ -33,7 +33,7 @@ const CLOCK: Clock = Clock::system();
 /// Raises ValueError for an impossible value.
 #[pyclass(frozen, name = "Sleeper", module = "eigentime", weakref)]
 pub struct PySleeper {
-    wishes: Wishes,
+    requests: Requests,
     maker: ThreadId,
     /// None when it is closed.
     open: Mutex<Option<Sleeper>>,
@@ -57,19 +57,19 @@ impl PySleeper {
         pin: Option<i64>,
     ) -> PyResult<Self> {
         let policy = units::policy(Policy::default(), quantile, cpu, max_guard)?;
-        let wishes = Wishes::new(realtime, hold_latency, pin)?;
+        let requests = Requests::new(realtime, hold_latency, pin)?;
         let mut builder = Sleeper::builder().policy(policy);
-        if let Some(priority) = wishes.realtime {
+        if let Some(priority) = requests.realtime {
             builder = builder.realtime(priority);
         }
-        if wishes.hold_latency {
+        if requests.hold_latency {
             builder = builder.hold_latency();
         }
-        if let Some(cpu) = wishes.pin {
+        if let Some(cpu) = requests.pin {
             builder = builder.pin(cpu);
         }
         let sleeper = builder.build().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Self { wishes, maker: thread::current().id(), open: Mutex::new(Some(sleeper)) })
+        Ok(Self { requests, maker: thread::current().id(), open: Mutex::new(Some(sleeper)) })
     }
 
     /// Sleeps for this many seconds and returns a Slept: how it went.
@@ -160,7 +160,7 @@ impl PySleeper {
     }
 
     fn wait<'py>(&self, py: Python<'py>, deadline: Instant) -> PyResult<Bound<'py, PyAny>> {
-        if self.wishes.are_of_a_thread() && thread::current().id() != self.maker {
+        if self.requests.are_of_a_thread() && thread::current().id() != self.maker {
             return Err(PyRuntimeError::new_err(
                 "this sleeper's real-time priority or processor is that of the thread that made \
                  it, not of this one: make a sleeper in each thread that sleeps",

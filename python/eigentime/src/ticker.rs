@@ -12,10 +12,10 @@ use crate::bell::Bell;
 use crate::degradation;
 use crate::dispatcher::Dispatcher;
 use crate::event::{PyEvent, PyTicks};
+use crate::requests::Requests;
 use crate::subscription::{Listener, Subscription, locked};
 use crate::units::{self, count};
 use crate::values::Value;
-use crate::wishes::Wishes;
 
 const CLOCK: Clock = Clock::system();
 
@@ -66,17 +66,17 @@ impl PyTicker {
         cpu: Option<f64>,
         max_guard: Option<f64>,
     ) -> PyResult<Self> {
-        let wishes = Wishes::new(realtime, hold_latency, pin)?;
+        let requests = Requests::new(realtime, hold_latency, pin)?;
         let default = Policy { cpu: 1.0, ..Policy::default() };
         let policy = units::policy(default, quantile, cpu, max_guard)?;
         let mut builder = Ticker::builder().policy(policy);
-        if let Some(priority) = wishes.realtime {
+        if let Some(priority) = requests.realtime {
             builder = builder.realtime(priority);
         }
-        if let Some(cpu) = wishes.pin {
+        if let Some(cpu) = requests.pin {
             builder = builder.pin(cpu);
         }
-        if wishes.hold_latency {
+        if requests.hold_latency {
             builder = builder.hold_latency();
         }
         if lock_memory {

@@ -59,8 +59,8 @@ const PACKETS: u32 = 30;
 const SPREAD_LONGER: f64 = 0.03;
 const SPREAD_SHORTER: f64 = 0.01;
 
-/// The maximum number of consecutive spoiled trains.
-const SPOILED: u32 = 8;
+/// The maximum number of consecutive discarded trains.
+const DISCARDED: u32 = 8;
 
 /// The maximum number of trains of an instant estimate.
 const TRAINS: u32 = 20;
@@ -103,7 +103,7 @@ struct Kite {
 }
 
 impl Kite {
-    /// An instant estimate; none if the hosts spoil too many trains.
+    /// An instant estimate; none if the hosts disturb too many trains.
     fn instant(&mut self, probing: &mut Probing) -> Result<Option<f64>, End> {
         let range = self.range;
         let (mut low, mut high) = match median(self.instants.iter().copied()) {
@@ -112,7 +112,7 @@ impl Kite {
         };
         // Whether the ends were tried rather than only assumed.
         let (mut low_tried, mut high_tried) = (false, false);
-        let mut spoiled = 0;
+        let mut discarded = 0;
         for _ in 0..TRAINS {
             if high - low <= RESOLUTION * high {
                 match (low_tried, high_tried) {
@@ -128,8 +128,8 @@ impl Kite {
             probing.pace(&train, carries, share(range.received))?;
             let sent = probing.send(&train)?;
             let Some(response) = sent.clean() else {
-                spoiled += 1;
-                if spoiled >= SPOILED {
+                discarded += 1;
+                if discarded >= DISCARDED {
                     return Ok(None);
                 }
                 continue;

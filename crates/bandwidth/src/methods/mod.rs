@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::train::{Seen, Spoiled, Trace, Train};
+use crate::train::{Discarded, Seen, Trace, Train};
 use crate::units::BitRate;
 
 /// A path that carries trains.
@@ -103,7 +103,7 @@ pub struct Step {
     /// The train to be sent.
     pub train: Train,
     /// The result, or why there is none.
-    pub judged: Result<Seen, Spoiled>,
+    pub judged: Result<Seen, Discarded>,
     /// The available bandwidth estimated before, if any.
     pub so_far: Option<BitRate>,
     /// The cost so far.
@@ -140,7 +140,7 @@ pub struct Estimate {
     /// The cost.
     pub cost: Cost,
     /// Unusable trains, by cause.
-    pub spoiled: Vec<(Spoiled, u32)>,
+    pub discarded: Vec<(Discarded, u32)>,
 }
 
 /// The result of an estimate.
@@ -188,7 +188,7 @@ pub enum Limit {
     Receiver,
     /// The highest permitted rate.
     Allowed,
-    /// Too many trains were spoiled by the hosts.
+    /// Too many trains were disturbed by the hosts.
     Disturbed,
     /// The time limit.
     Time,

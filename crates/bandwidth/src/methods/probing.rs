@@ -1,10 +1,10 @@
-//! Probing of a path within its limits: accounting of sent, cost and spoiled trains.
+//! Probing of a path within its limits: accounting of sent, cost and discarded trains.
 
 use std::time::Duration;
 
 use super::rate_response::{RateResponse, rate_response};
 use super::{Bounds, Broken, Cost, Estimate, Found, Limit, Method, Path, Phase, Step};
-use crate::train::{Seen, Spoiled, Trace, Train};
+use crate::train::{Discarded, Seen, Trace, Train};
 use crate::units::BitRate;
 
 /// The ratio of offered to received rate from which a train has surely filled the path.
@@ -40,13 +40,13 @@ pub(super) enum End {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// The judged result, or why there is none.
-    pub(super) judged: Result<Seen, Spoiled>,
+    pub(super) judged: Result<Seen, Discarded>,
     /// The rate response regardless of that.
     pub(super) response: Option<RateResponse>,
 }
 
 impl Sent {
-    /// The rate response if the train is not spoiled.
+    /// The rate response if the train is not discarded.
     pub(super) fn clean(&self) -> Option<RateResponse> {
         self.judged.ok().and(self.response)
     }
@@ -74,7 +74,7 @@ pub(super) struct Probing<'a> {
     bounds: Bounds,
     begin: Duration,
     cost: Cost,
-    spoiled: Vec<(Spoiled, u32)>,
+    discarded: Vec<(Discarded, u32)>,
     /// For each train, the offered rate, its length in seconds, and whether it was stretched.
     trains: Vec<(f64, f64, bool)>,
     /// The longest time from the end of a train to its answer.
@@ -95,7 +95,7 @@ impl<'a> Probing<'a> {
             progress,
             begin,
             cost: Cost::default(),
-            spoiled: Vec::new(),
+            discarded: Vec::new(),
             trains: Vec::new(),
             answer: Duration::ZERO,
             phase: Phase::Searching,
@@ -146,9 +146,9 @@ impl<'a> Probing<'a> {
         let sent = Sent { judged: trace.judge(), response: rate_response(&trace) };
         self.cost.seconds = self.elapsed().as_secs_f64();
         if let Err(why) = sent.judged {
-            match self.spoiled.iter_mut().find(|(known, _)| *known == why) {
+            match self.discarded.iter_mut().find(|(known, _)| *known == why) {
                 Some((_, times)) => *times += 1,
-                None => self.spoiled.push((why, 1)),
+                None => self.discarded.push((why, 1)),
             }
         }
         let offered = trace.seen().map_or(0.0, |seen| seen.offered.bits());
@@ -193,11 +193,11 @@ impl<'a> Probing<'a> {
         found: Found,
         capacity: Option<BitRate>,
     ) -> Estimate {
-        let spoiled: u32 = self.spoiled.iter().map(|(_, trains)| trains).sum();
+        let discarded: u32 = self.discarded.iter().map(|(_, trains)| trains).sum();
         let found = match found {
             // The cause was not a lack of time.
             Found::Unknown { why: Limit::Time | Limit::Bytes }
-                if 2 * spoiled > self.cost.trains =>
+                if 2 * discarded > self.cost.trains =>
             {
                 Found::Unknown { why: Limit::Disturbed }
             }
@@ -210,6 +210,6 @@ impl<'a> Probing<'a> {
         let saturating = self.trains.iter().filter(|(rate, _, over)| *over || *rate >= path);
         self.cost.saturating_seconds = saturating.fold(0.0, |sum, (_, seconds, _)| sum + seconds);
         self.cost.seconds = self.elapsed().as_secs_f64();
-        Estimate { method, found, capacity, cost: self.cost, spoiled: self.spoiled }
+        Estimate { method, found, capacity, cost: self.cost, discarded: self.discarded }
     }
 }

@@ -17,7 +17,7 @@ use super::robust::{breaks, median, spread};
 use super::search::{Begun, Range, begin};
 use super::turning_point::{Fit, Point, TurningPoint, turning_point};
 use super::{Broken, Estimate, Found, Limit, Method, Path, Step};
-use crate::train::{Spoiled, Train};
+use crate::train::{Discarded, Train};
 use crate::units::BitRate;
 
 /// The target half width of the interval, relative to the estimate.
@@ -124,9 +124,9 @@ const OVERFLOWED: u32 = 24;
 const STEEPER: f64 = 1.5;
 const STEEPEST: f64 = 6.0;
 
-/// The share of trains that may be spoiled, and the minimum number before giving up.
-const SPOILED_PART: f64 = 0.5;
-const SPOILED: u32 = 16;
+/// The share of trains that may be discarded, and the minimum number before giving up.
+const DISCARDED_PART: f64 = 0.5;
+const DISCARDED: u32 = 16;
 
 /// Estimates by regression.
 pub(super) fn estimate(
@@ -168,10 +168,10 @@ struct Measuring {
     fitted: usize,
     /// The first reliable line.
     settled: Option<TurningPoint>,
-    /// Trains spoiled since the search.
-    spoiled: u32,
+    /// Trains discarded since the search.
+    discarded: u32,
     receiver_full: u32,
-    /// Trains spoiled because the sender cannot keep the rate, and how many of them in a row.
+    /// Trains discarded because the sender cannot keep the rate, and how many of them in a row.
     slow: u32,
     too_slow: u32,
     /// The number of trains without a line.
@@ -198,7 +198,7 @@ impl Measuring {
             trains: Vec::new(),
             fit: None,
             fitted: 0,
-            spoiled: 0,
+            discarded: 0,
             receiver_full: 0,
             slow: 0,
             too_slow: 0,
@@ -262,9 +262,9 @@ impl Measuring {
             let no_queue = self.overflowed > OVERFLOWED && self.trains.len() < ENOUGH;
             return no_queue.then_some(Found::Unknown { why: Limit::Unsteady });
         }
-        self.spoiled += 1;
+        self.discarded += 1;
         match (sent.judged, sent.response) {
-            (Err(Spoiled::SenderSlow), Some(response)) => {
+            (Err(Discarded::SenderSlow), Some(response)) => {
                 self.too_slow += 1;
                 self.slow += 1;
                 // Twice in a row is not an accident.
@@ -272,17 +272,17 @@ impl Measuring {
                     self.range.ceiling = self.range.ceiling.min(response.offered);
                 }
             }
-            (Err(Spoiled::ReceiverFull), _) => self.receiver_full += 1,
+            (Err(Discarded::ReceiverFull), _) => self.receiver_full += 1,
             _ => {}
         }
-        let sent = self.trains.len() as u32 + self.spoiled;
-        let too_many =
-            self.spoiled >= SPOILED && f64::from(self.spoiled) > SPOILED_PART * f64::from(sent);
+        let sent = self.trains.len() as u32 + self.discarded;
+        let too_many = self.discarded >= DISCARDED
+            && f64::from(self.discarded) > DISCARDED_PART * f64::from(sent);
         too_many.then(|| {
             let rate = BitRate::per_second(self.range.clean);
-            if self.receiver_full * 2 > self.spoiled {
+            if self.receiver_full * 2 > self.discarded {
                 Found::AtLeast { rate, limit: Limit::Receiver }
-            } else if self.slow * 2 > self.spoiled {
+            } else if self.slow * 2 > self.discarded {
                 Found::AtLeast { rate, limit: Limit::Sender }
             } else {
                 Found::Unknown { why: Limit::Disturbed }

@@ -10,7 +10,7 @@ use super::probing::{End, Probing};
 use super::rate_response::RateResponse;
 use super::robust::median;
 use super::{Broken, Estimate, Found, Limit, Method, Path, Phase, Step};
-use crate::train::Spoiled;
+use crate::train::Discarded;
 use crate::units::BitRate;
 
 /// The first rate, if it is allowed, in bits per second: any present-day path carries it.
@@ -48,7 +48,7 @@ const NO_QUEUE: f64 = 1.3;
 const LONGER: u32 = 4;
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// The maximum number of consecutive spoiled trains.
+/// The maximum number of consecutive discarded trains.
 const TRIES: u32 = 16;
 
 /// The maximum ratio between the rates of a sender at its limit.
@@ -308,8 +308,8 @@ impl Search {
             let sent = probing.send(&probing.train(rate, 2 * self.lasting, 2 * PACKETS))?;
             // A sender may nearly reach a rate that it cannot keep exactly.
             let usable = match sent.judged {
-                Ok(_) | Err(Spoiled::SenderSlow) => true,
-                Err(Spoiled::SenderLate) => self.limit == Limit::Sender,
+                Ok(_) | Err(Discarded::SenderSlow) => true,
+                Err(Discarded::SenderLate) => self.limit == Limit::Sender,
                 Err(_) => false,
             };
             responses.extend(sent.response.filter(|_| usable));
@@ -342,7 +342,7 @@ impl Search {
         Ok(Searched::Done(Found::AtLeast { rate, limit: self.limit }))
     }
 
-    /// The response to a rate: that of one unspoiled train, or of two if it is stretched.
+    /// The response to a rate: that of one usable train, or of two if it is stretched.
     fn ask(&self, probing: &mut Probing, rate: f64, stretched: f64) -> Result<Answer, End> {
         let mut over: Option<RateResponse> = None;
         let mut dropped = 0;
@@ -381,12 +381,12 @@ impl Search {
                         return Ok(Answer::Few(few.iter().copied().fold(0.0, f64::max)));
                     }
                 }
-                (Err(Spoiled::Nothing), _) => nothing += 1,
-                (Err(Spoiled::ReceiverFull), _) => full += 1,
-                (Err(Spoiled::SenderSlow | Spoiled::NotSent), Some(response)) => {
+                (Err(Discarded::Nothing), _) => nothing += 1,
+                (Err(Discarded::ReceiverFull), _) => full += 1,
+                (Err(Discarded::SenderSlow | Discarded::NotSent), Some(response)) => {
                     slow.push(response.offered);
                 }
-                (Err(Spoiled::SenderLate), Some(response)) => late.push(response.offered),
+                (Err(Discarded::SenderLate), Some(response)) => late.push(response.offered),
                 _ => {}
             }
             // A single case may be an accident, and a sender that is preempted has a different rate

@@ -12,7 +12,7 @@
 //! - The program begins at a gap of 40 µs, 300 Mbit/s, regardless of its arguments. Here that is
 //!   [`Start::Published`]; the default is a rate that was found to overload the path
 //!   ([`search`](super::search)), so that faster paths can be estimated at all.
-//! - Streams spoiled by the hosts are sent again. The program does not detect them.
+//! - Streams disturbed by the hosts are sent again. The program does not detect them.
 //! - The program makes consecutive estimates and smooths them externally. Here estimates are made
 //!   until the time is over, and their mean is reported, with an interval by Student's
 //!   distribution; for fewer than three, the interval is the last two gaps tried.
@@ -57,8 +57,8 @@ const TICK_NS: f64 = 1e7;
 /// The sufficient number of estimates.
 const ESTIMATES: usize = 10;
 
-/// The maximum number of consecutive spoiled streams.
-const SPOILED: u32 = 10;
+/// The maximum number of consecutive discarded streams.
+const DISCARDED: u32 = 10;
 
 /// The starting point of the first stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,13 +140,13 @@ fn conclude(estimates: &[Instance]) -> Option<Found> {
     Some(Found::Available { rate, low, high })
 }
 
-/// One estimate, from the first gap to the accepted one; none if the hosts spoil it.
+/// One estimate, from the first gap to the accepted one; none if the hosts disturb it.
 fn instance(probing: &mut Probing, first_ns: f64) -> Result<Option<Instance>, End> {
     let mut bytes = probing.bounds().bytes;
     let mut target = first_ns;
     let mut refused = BitRate::of(bytes.into(), target).bits();
-    let mut spoiled = 0;
-    while spoiled < SPOILED {
+    let mut discarded = 0;
+    while discarded < DISCARDED {
         let pause = -(1.0 - probing.random.f64()).ln();
         probing.rest(PAUSE.mul_f64(pause))?;
         let rate = BitRate::of(bytes.into(), target);
@@ -154,7 +154,7 @@ fn instance(probing: &mut Probing, first_ns: f64) -> Result<Option<Instance>, En
         let (sent, trace) = probing.send_and_see(&Train { packets: PACKETS, bytes, rate })?;
         let gaps = gaps(&trace).filter(|_| sent.judged.is_ok());
         let Some((left, came)) = gaps else {
-            spoiled += 1;
+            discarded += 1;
             continue;
         };
         let lost = trace.sent_ns.len() - trace.arrived.len();

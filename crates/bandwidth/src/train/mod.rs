@@ -8,7 +8,7 @@ pub mod sender;
 mod trace;
 
 pub use pacing::Timing;
-pub use seen::{Seen, Spoiled};
+pub use seen::{Discarded, Seen};
 pub use trace::{Arrival, Host, Trace};
 
 use serde::{Deserialize, Serialize};

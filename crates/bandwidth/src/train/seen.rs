@@ -53,7 +53,7 @@ pub struct Seen {
 /// Why a train is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Spoiled {
+pub enum Discarded {
     /// The sender was preempted.
     SenderLate,
     /// The sender could not keep the rate.
@@ -70,7 +70,7 @@ pub enum Spoiled {
     Nothing,
 }
 
-impl fmt::Display for Spoiled {
+impl fmt::Display for Discarded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SenderLate => "the sender was kept from its processor",
@@ -108,22 +108,22 @@ impl Trace {
     /// Evaluates the train.
     ///
     /// # Errors
-    /// [`Spoiled`], first by the hosts' reports, then by the packets.
-    pub fn judge(&self) -> Result<Seen, Spoiled> {
+    /// [`Discarded`], first by the hosts' reports, then by the packets.
+    pub fn judge(&self) -> Result<Seen, Discarded> {
         // The rest was not sent.
         let is_cut = self.sent_ns.len() < self.train.packets as usize;
-        let nothing = if is_cut { Spoiled::SenderLate } else { Spoiled::Nothing };
+        let nothing = if is_cut { Discarded::SenderLate } else { Discarded::Nothing };
         let seen = self.seen().ok_or(nothing)?;
         let host = &self.host;
         let length = self.train.length_ns() as f64;
         let is_off = (seen.offered.bits() / self.train.rate.bits() - 1.0).abs() > OFF_RATE;
         let signs = [
-            (host.clock_trouble, Spoiled::Clock),
-            (host.unsent > 0, Spoiled::NotSent),
-            (host.overflowed > 0, Spoiled::ReceiverFull),
-            (is_off && self.is_steadily_off(), Spoiled::SenderSlow),
-            (is_cut || is_off || self.most_uneven_ns() > length * LATE_PART, Spoiled::SenderLate),
-            (self.has_stalled(), Spoiled::Stalled),
+            (host.clock_trouble, Discarded::Clock),
+            (host.unsent > 0, Discarded::NotSent),
+            (host.overflowed > 0, Discarded::ReceiverFull),
+            (is_off && self.is_steadily_off(), Discarded::SenderSlow),
+            (is_cut || is_off || self.most_uneven_ns() > length * LATE_PART, Discarded::SenderLate),
+            (self.has_stalled(), Discarded::Stalled),
         ];
         match signs.into_iter().find(|(is_so, _)| *is_so) {
             Some((_, why)) => Err(why),

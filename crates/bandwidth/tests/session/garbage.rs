@@ -207,7 +207,7 @@ fn shake_hands(bytes: &[u8]) {
     assert!(as_server(server, &config, "the client".to_owned(), until).is_err());
 }
 
-/// Messages as they should be, to be spoiled.
+/// Messages as they should be, to be damaged.
 fn messages() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         r#"{"is":"hello","protocol":"eigentime bandwidth","version":1,"nonce":"00"}"#,
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn spoiled_messages_are_messages_or_refused(text in messages(), at: prop::sample::Index, byte: u8) {
+    fn damaged_messages_are_messages_or_refused(text in messages(), at: prop::sample::Index, byte: u8) {
         let mut bytes = text.into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;

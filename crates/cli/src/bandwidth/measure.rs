@@ -347,7 +347,7 @@ mod tests {
             found,
             capacity: None,
             cost: Cost::default(),
-            spoiled: Vec::new(),
+            discarded: Vec::new(),
         };
         let rate = BitRate::mega(100.0);
         let available = of(Found::Available { rate, low: rate, high: rate });

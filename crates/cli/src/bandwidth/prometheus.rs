@@ -26,7 +26,7 @@ pub fn text(
         Found::AtMost { rate } => (None, None, Some(rate), None),
         Found::Unknown { .. } => (None, None, None, None),
     };
-    let spoiled: u32 = estimate.spoiled.iter().map(|(_, trains)| trains).sum();
+    let discarded: u32 = estimate.discarded.iter().map(|(_, trains)| trains).sum();
     let bits = |rate: Option<eigentime_bandwidth::BitRate>| rate.map(|rate| rate.bits());
     let rows = [
         ("available_bits_per_second", "The available bandwidth.", bits(rate)),
@@ -42,7 +42,7 @@ pub fn text(
         ("duration_seconds", "How long it took.", Some(cost.seconds)),
         ("saturating_seconds", "How long the path was full for it.", Some(cost.saturating_seconds)),
         ("trains", "Trains that were sent.", Some(cost.trains.into())),
-        ("spoiled_trains", "Trains that said nothing of the path.", Some(spoiled.into())),
+        ("discarded_trains", "Trains that said nothing of the path.", Some(discarded.into())),
         ("last_run_timestamp_seconds", "When it was made, in seconds since the epoch.", Some(made)),
     ];
     let mut families = Families::default();
@@ -69,7 +69,7 @@ mod tests {
             found: Found::Available { rate, low, high },
             capacity: Some(BitRate::mega(300.0)),
             cost: Cost { trains: 20, bytes: 5, seconds: 2.0, saturating_seconds: 0.5 },
-            spoiled: Vec::new(),
+            discarded: Vec::new(),
         };
         let told = text(&estimate, "a", Direction::Up, UNIX_EPOCH).unwrap();
         assert!(

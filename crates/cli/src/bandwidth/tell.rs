@@ -6,13 +6,13 @@ use eigentime_bandwidth::methods::{Estimate, Found, Limit, Method};
 /// A line for an estimate: the result, its uncertainty, and its cost.
 pub fn line(estimate: &Estimate) -> String {
     let cost = &estimate.cost;
-    let spoiled: u32 = estimate.spoiled.iter().map(|(_, trains)| trains).sum();
-    let spoiled = match spoiled {
+    let discarded: u32 = estimate.discarded.iter().map(|(_, trains)| trains).sum();
+    let discarded = match discarded {
         0 => String::new(),
-        trains => format!(", {trains} of {} spoiled", cost.trains),
+        trains => format!(", {trains} of {} discarded", cost.trains),
     };
     format!(
-        "{}   {:.1} s, {}, {} trains{spoiled}",
+        "{}   {:.1} s, {}, {} trains{discarded}",
         found(estimate),
         cost.seconds,
         bytes(cost.bytes),
@@ -49,7 +49,7 @@ fn words(limit: Limit) -> &'static str {
         Limit::Sender => "the sending host, not the path, is the limit",
         Limit::Receiver => "the receiving host drops packets: it, not the path, is the limit",
         Limit::Allowed => "no higher rate was allowed",
-        Limit::Disturbed => "too many trains were spoiled by other activity on the hosts",
+        Limit::Disturbed => "too many trains were disturbed by other activity on the hosts",
         Limit::Time => "the time limit was reached before more was known",
         Limit::Bytes => "the byte limit was reached before more was known",
         Limit::Unsteady => "the path changes too much from train to train",
@@ -70,7 +70,7 @@ pub fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use eigentime_bandwidth::methods::Cost;
-    use eigentime_bandwidth::train::Spoiled;
+    use eigentime_bandwidth::train::Discarded;
 
     use super::*;
 
@@ -80,7 +80,7 @@ mod tests {
             found,
             capacity: None,
             cost: Cost { trains: 24, bytes: 4_800_000, seconds: 2.04, saturating_seconds: 0.1 },
-            spoiled: vec![(Spoiled::SenderLate, 2), (Spoiled::Stalled, 1)],
+            discarded: vec![(Discarded::SenderLate, 2), (Discarded::Stalled, 1)],
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(
             told,
             "250.1 Mbit/s available (95 %: 247.9 to 252.0 Mbit/s)   2.0 s, 4.8 MB, 24 trains, 3 of 24 \
-             spoiled"
+             discarded"
         );
     }
 

@@ -182,13 +182,13 @@ pub struct MeasureOptions {
 
     /// The counts and factors.
     #[command(flatten)]
-    pub wishes: WishOptions,
+    pub requests: RequestOptions,
 }
 
 /// Changes to a preset.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Instead of the preset's")]
-pub struct WishOptions {
+pub struct RequestOptions {
     /// Records of each metric
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub records: Option<u32>,

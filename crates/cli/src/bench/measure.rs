@@ -12,7 +12,7 @@ use eigentime_probe::record::Skipped;
 use eigentime_study::levels::{Asked, Tools, rootfs};
 use eigentime_study::load::Load;
 use eigentime_study::plan::{Plan, UnderLoad};
-use eigentime_study::preset::Wishes;
+use eigentime_study::preset::Requests;
 use eigentime_study::results::folder::Folder;
 use eigentime_study::results::manifest::{By, Run, Skip, State, now};
 use eigentime_study::stop::Stop;
@@ -139,9 +139,9 @@ fn plan(options: &MeasureOptions, levels: &[Asked]) -> Result<Plan, String> {
     if loads.is_empty() {
         loads = options.preset.loads.to_vec();
     }
-    let wishes = wishes(options);
+    let requests = requests(options);
     let under = |load: Load| {
-        let measurements = options.preset.measurements(load, &wishes);
+        let measurements = options.preset.measurements(load, &requests);
         UnderLoad { load, measurements }
     };
     let loads: Vec<_> = loads.into_iter().map(under).collect();
@@ -160,9 +160,9 @@ fn plan(options: &MeasureOptions, levels: &[Asked]) -> Result<Plan, String> {
     })
 }
 
-fn wishes(options: &MeasureOptions) -> Wishes {
-    let it = &options.wishes;
-    Wishes {
+fn requests(options: &MeasureOptions) -> Requests {
+    let it = &options.requests;
+    Requests {
         kinds: options.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
         metrics: it.metric.clone(),
         sources: it.source.clone(),
@@ -280,7 +280,7 @@ fn left(run: &Run) -> String {
 
 /// Whether everything requested by name has been measured, and anything at all.
 fn is_all(options: &MeasureOptions, run: &Run) -> bool {
-    let it = &options.wishes;
+    let it = &options.requests;
     let unavailable = run.levels.values().any(|level| level.unavailable.is_some());
     let is_policy = |skip: &Skip| {
         let refused = Skipped::policy(&skip.what);

@@ -35,7 +35,7 @@ pub fn check(options: &MeasureOptions, levels: &[Asked], plan: &Plan) -> Result<
     if options.machine.as_deref().is_some_and(|name| name.trim().is_empty()) {
         return Err("--machine is empty: a machine needs a name".into());
     }
-    let it = &options.wishes;
+    let it = &options.requests;
     twice("what is measured", &options.kinds, |kind| kind.name().to_owned())?;
     twice("--load", &options.load, |load| load.name().to_owned())?;
     twice("--metric", &it.metric, String::clone)?;
@@ -52,7 +52,7 @@ pub fn check(options: &MeasureOptions, levels: &[Asked], plan: &Plan) -> Result<
 /// Options that select, whether they are given, and the measurements to which they apply. The count
 /// may be given once for commands of every kind; calls are of one kind.
 fn belongings(options: &MeasureOptions) -> [(&'static str, bool, &'static [&'static str]); 7] {
-    let it = &options.wishes;
+    let it = &options.requests;
     [
         ("metric", !it.metric.is_empty(), &["calls"]),
         ("calls", it.calls.is_some(), &["calls"]),

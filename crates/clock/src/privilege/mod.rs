@@ -7,10 +7,10 @@ mod memory;
 mod owner;
 mod pin;
 mod realtime;
-mod wish;
+mod request;
 
 pub use latency::LatencyHold;
 pub use memory::{MemoryLock, Stretch};
 pub use pin::Pin;
 pub use realtime::Realtime;
-pub use wish::{Degradation, Wish};
+pub use request::{Degradation, Request};

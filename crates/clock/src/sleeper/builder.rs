@@ -1,5 +1,5 @@
 use super::waiter::Waiter;
-use super::{Degradation, Error, Guard, KernelWait, Policy, Sleeper, Statistics, Wish};
+use super::{Degradation, Error, Guard, KernelWait, Policy, Request, Sleeper, Statistics};
 use crate::Clock;
 use crate::privilege::{LatencyHold, Pin, Realtime};
 
@@ -71,14 +71,14 @@ impl Builder {
         let mut lost = Vec::new();
         let mut waiter = Waiter::new(self.kernel_wait);
         lost.extend(waiter.lost());
-        let pin = self.pin.and_then(|cpu| note(&mut lost, Wish::Pin(cpu), Pin::take(cpu)));
+        let pin = self.pin.and_then(|cpu| note(&mut lost, Request::Pin(cpu), Pin::take(cpu)));
         let latency_hold = self
             .hold_latency
-            .then(|| note(&mut lost, Wish::HoldLatency, LatencyHold::take()))
+            .then(|| note(&mut lost, Request::HoldLatency, LatencyHold::take()))
             .flatten();
         // Last, so that none of the above runs with this priority.
         let realtime = self.realtime.and_then(|priority| {
-            note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
+            note(&mut lost, Request::Realtime(priority), Realtime::take(priority))
         });
         Sleeper {
             _realtime: realtime,
@@ -95,6 +95,6 @@ impl Builder {
     }
 }
 
-fn note<T>(lost: &mut Vec<Degradation>, what: Wish, granted: Result<T, String>) -> Option<T> {
+fn note<T>(lost: &mut Vec<Degradation>, what: Request, granted: Result<T, String>) -> Option<T> {
     granted.map_err(|why| lost.push(Degradation { what, why })).ok()
 }

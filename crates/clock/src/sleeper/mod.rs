@@ -48,7 +48,7 @@ pub use self::slept::{Interrupted, Lateness, Slept};
 pub use self::statistics::Statistics;
 pub use self::wait::{wait_until, wait_until_monotonic};
 pub use self::waiter::KernelWait;
-pub use crate::privilege::{Degradation, Wish};
+pub use crate::privilege::{Degradation, Request};
 
 use self::wait::{Target, wait};
 use self::waiter::Waiter;

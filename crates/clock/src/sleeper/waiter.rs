@@ -1,5 +1,5 @@
 use super::kernel::{KernelWaiter, Nanosleep, Timerfd, Woken};
-use super::{Degradation, Wish};
+use super::{Degradation, Request};
 use std::time::Duration;
 
 /// The mechanism a sleeper waits with in the kernel.
@@ -47,7 +47,7 @@ impl Waiter {
             "{error}: clock_nanosleep is used, with the timer slack at 1 ns meanwhile; close \
              descriptors or raise RLIMIT_NOFILE to have it"
         );
-        Self::Nanosleep { degradation: Some(Degradation { what: Wish::Timerfd, why }) }
+        Self::Nanosleep { degradation: Some(Degradation { what: Request::Timerfd, why }) }
     }
 }
 

@@ -10,7 +10,7 @@ use super::shared::{Shared, nanos};
 use super::worker::Worker;
 use super::{Error, MOST_EVENTS, SHIELD, Ticker};
 use crate::Clock;
-use crate::privilege::{Degradation, LatencyHold, MemoryLock, Pin, Realtime, Stretch, Wish};
+use crate::privilege::{Degradation, LatencyHold, MemoryLock, Pin, Realtime, Request, Stretch};
 use crate::sleeper::{self, Policy};
 
 /// The configuration of a ticker: see [`Ticker::builder`].
@@ -155,25 +155,25 @@ struct Granted {
 }
 
 impl Granted {
-    fn ask(wishes: &Builder, schedule: &Schedule<Arc<Record>>) -> (Self, Vec<Degradation>) {
+    fn ask(requests: &Builder, schedule: &Schedule<Arc<Record>>) -> (Self, Vec<Degradation>) {
         let mut lost = Vec::new();
-        let pin = wishes.pin.and_then(|cpu| note(&mut lost, Wish::Pin(cpu), Pin::take(cpu)));
-        let memory = wishes.lock_memory.then(|| {
+        let pin = requests.pin.and_then(|cpu| note(&mut lost, Request::Pin(cpu), Pin::take(cpu)));
+        let memory = requests.lock_memory.then(|| {
             let stack = Stretch::stack().map_err(|error| format!("the stack: {error}"))?;
             MemoryLock::take(&[&[stack][..], &schedule.memory()].concat())
         });
-        let memory = memory.and_then(|taken| note(&mut lost, Wish::LockMemory, taken));
-        let latency = wishes.hold_latency.then(LatencyHold::take);
-        let latency = latency.and_then(|taken| note(&mut lost, Wish::HoldLatency, taken));
+        let memory = memory.and_then(|taken| note(&mut lost, Request::LockMemory, taken));
+        let latency = requests.hold_latency.then(LatencyHold::take);
+        let latency = latency.and_then(|taken| note(&mut lost, Request::HoldLatency, taken));
         // Last, so that none of the above runs with this priority.
-        let realtime = wishes.realtime.and_then(|priority| {
-            note(&mut lost, Wish::Realtime(priority), Realtime::take(priority))
+        let realtime = requests.realtime.and_then(|priority| {
+            note(&mut lost, Request::Realtime(priority), Realtime::take(priority))
         });
         (Self { realtime, latency, memory, pin }, lost)
     }
 }
 
-fn note<T>(lost: &mut Vec<Degradation>, what: Wish, granted: Result<T, String>) -> Option<T> {
+fn note<T>(lost: &mut Vec<Degradation>, what: Request, granted: Result<T, String>) -> Option<T> {
     granted.map_err(|why| lost.push(Degradation { what, why })).ok()
 }
 

@@ -93,7 +93,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use crate::privilege::{Degradation, Wish};
+pub use crate::privilege::{Degradation, Request};
 pub use crate::sleeper::Policy;
 pub use builder::Builder;
 pub use counter::{Counter, Gone};

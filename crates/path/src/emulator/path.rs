@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use eigentime_clock::sleeper::{self, Sleeper, Wish};
+use eigentime_clock::sleeper::{self, Request, Sleeper};
 
 use super::carry::Running;
 use super::host::{End, Error, Port};
@@ -22,7 +22,7 @@ pub enum Failure {
     Truth(#[from] Unwritten),
     /// A request to the system is invalid.
     #[error(transparent)]
-    Wish(#[from] sleeper::Error),
+    Request(#[from] sleeper::Error),
     /// It cannot be pinned to the requested processor.
     #[error("{0}")]
     Processor(String),
@@ -97,11 +97,11 @@ impl Path {
         let settings = &self.settings;
         let mut sleeper = asked(settings)?;
         let lost = sleeper.degradation();
-        if let Some(pinned) = lost.iter().find(|it| matches!(it.what, Wish::Pin(_))) {
+        if let Some(pinned) = lost.iter().find(|it| matches!(it.what, Request::Pin(_))) {
             return Err(Failure::Processor(pinned.to_string()));
         }
         let is_realtime = settings.realtime.is_some()
-            && !lost.iter().any(|it| matches!(it.what, Wish::Realtime(_)));
+            && !lost.iter().any(|it| matches!(it.what, Request::Realtime(_)));
         let not_granted = lost.iter().map(ToString::to_string).collect();
         let dropped_before = self.ports.each_mut().map(Port::dropped_by_interface);
 
@@ -157,12 +157,12 @@ impl Path {
 
 /// The requested privileges, for the calling thread.
 fn asked(settings: &Settings) -> Result<Sleeper, sleeper::Error> {
-    let mut wishes = Sleeper::builder();
+    let mut requests = Sleeper::builder();
     if let Some(cpu) = settings.cpu {
-        wishes = wishes.pin(cpu);
+        requests = requests.pin(cpu);
     }
     if let Some(priority) = settings.realtime {
-        wishes = wishes.realtime(priority);
+        requests = requests.realtime(priority);
     }
-    wishes.build()
+    requests.build()
 }

@@ -92,8 +92,8 @@ impl fmt::Display for Summary {
         for trouble in self.troubles() {
             writeln!(f, "beware: {trouble}")?;
         }
-        for wish in &self.not_granted {
-            writeln!(f, "{wish}")?;
+        for request in &self.not_granted {
+            writeln!(f, "{request}")?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::*;
 use crate::fake::{FAILING, Fake, REFUSED};
 use crate::levels::Asked;
 use crate::plan::{Plan, UnderLoad};
-use crate::preset::{Preset, Wishes};
+use crate::preset::{Preset, Requests};
 use crate::results::folder::{Refused, merge};
 use crate::results::manifest::{By, Manifest, Run};
 use crate::results::tables::FILES;
@@ -74,8 +74,8 @@ fn by() -> By {
 fn plan(levels: &[&str], kinds: &[&str]) -> Plan {
     let preset = Preset::named("quick").unwrap();
     let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
-    let wishes = Wishes { kinds, records: Some(5), count: Some(7), ..Wishes::default() };
-    let under = |load| UnderLoad { load, measurements: preset.measurements(load, &wishes) };
+    let requests = Requests { kinds, records: Some(5), count: Some(7), ..Requests::default() };
+    let under = |load| UnderLoad { load, measurements: preset.measurements(load, &requests) };
     let level = |name: &&str| {
         let (name, prefix) = ((*name).to_owned(), vec!["x".to_owned()]);
         (&Asked::Command { name, prefix }).into()
@@ -206,13 +206,13 @@ fn a_policy_that_is_refused_is_skipped_and_any_other_failure_is_one() {
     let run = |policy: &str| {
         let scratch = Scratch::new();
         let out = scratch.file("out");
-        let wishes = Wishes {
+        let requests = Requests {
             kinds: vec!["sleep".into()],
             methods: vec!["epoll".into()],
             policies: vec![policy.into()],
-            ..Wishes::default()
+            ..Requests::default()
         };
-        let measurements = Preset::named("quick").unwrap().measurements(Load::Idle, &wishes);
+        let measurements = Preset::named("quick").unwrap().measurements(Load::Idle, &requests);
         let mut plan = plan(&["a"], &[]);
         plan.loads = vec![UnderLoad { load: Load::Idle, measurements }];
         let levels: Vec<Box<dyn Level>> = vec![Box::new(Fake::named("a"))];

@@ -200,12 +200,13 @@ impl Supervisor {
             match how {
                 How::Adopted(listener, target) => self.adopt(stopped, listener, runtime, &target),
                 How::TakenBack(listener) => {
+                    let has_own_filter = self.has_own_filter_mark(process);
                     if let Some(listener) = listener {
-                        let has_own_filter = self.has_own_filter_mark(process);
                         self.listen_to_attached(listener, process, runtime, has_own_filter);
                     }
                     self.have_attached();
-                    self.take_back(stopped, |_| Thread { runtime, ..Thread::default() });
+                    let known = Thread { runtime, has_own_filter, ..Thread::default() };
+                    self.take_back(stopped, |_| known);
                 }
             }
             self.tell_joined(process);

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 /// What was requested.
 #[derive(Clone, Copy, Debug)]
-pub struct Wishes {
+pub struct Requests {
     /// A priority for SCHED_FIFO.
     pub realtime: Option<u8>,
     /// Processors that wake quickly.
@@ -14,7 +14,7 @@ pub struct Wishes {
     pub pin: Option<usize>,
 }
 
-impl Wishes {
+impl Requests {
     /// Converts Python's arguments.
     pub fn new(realtime: Option<i64>, hold_latency: bool, pin: Option<i64>) -> PyResult<Self> {
         Ok(Self {

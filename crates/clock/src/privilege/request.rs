@@ -3,7 +3,7 @@ use std::fmt;
 /// A privilege requested in order to be on time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Wish {
+pub enum Request {
     /// Run as a real-time thread (SCHED_FIFO) with this priority.
     Realtime(u8),
     /// Keep processors out of idle states with a high exit latency.
@@ -16,7 +16,7 @@ pub enum Wish {
     LockMemory,
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Realtime(priority) => write!(f, "real-time priority {priority}"),
@@ -32,7 +32,7 @@ impl fmt::Display for Wish {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Degradation {
     /// What was requested.
-    pub what: Wish,
+    pub what: Request,
     /// The reason, and a remedy.
     pub why: String,
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_degradation_is_a_sentence() {
-        let lost = Degradation { what: Wish::Realtime(50), why: "it needs CAP_SYS_NICE".into() };
+        let lost = Degradation { what: Request::Realtime(50), why: "it needs CAP_SYS_NICE".into() };
         assert_eq!(lost.to_string(), "no real-time priority 50: it needs CAP_SYS_NICE");
     }
 }
