@@ -222,7 +222,6 @@ pub fn add(suite: &mut Suite) {
         ("refusals", "refusals"),
         ("frozen", "frozen"),
         ("frozen_from_start", "frozen-from-start"),
-        ("another_uptime", "uptime"),
         ("twice", "twice"),
         ("contended", "contended"),
         ("retried", "retried"),

@@ -68,7 +68,7 @@ def tls(program, timeline, rate, policy):
     stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
     now = datetime.fromtimestamp(stood + (time.time() - host) * rate, timezone.utc)
     valid_from = authority.issue(None if timeline is None else now.isoformat())
-    moving.restore("--policy", policy)
+    moving.restore("--policy", policy, elsewhere=True)
     _, ended, told = connect()
     first = (
         VALID

@@ -50,7 +50,7 @@ def redis(program, timeline, rate, policy):
     host = moving.stood()["host_realtime_ns"] / 1e9
     time.sleep((SHORT[0] + 1) / rate)
     back = time.time()
-    moving.restore("--policy", policy)
+    moving.restore("--policy", policy, elsewhere=True)
     resumed = time.time()
     left = int(ask("PTTL", "long")[1:])
     # As long as it ran; its clocks also ran on in between, or not.
@@ -115,7 +115,7 @@ def postgres(program, timeline, rate, policy):
     stood, host = saved["clocks"]["realtime"] / 1e9, saved["host_realtime_ns"] / 1e9
     time.sleep(3)
     back = time.time()
-    moving.restore("--policy", policy)
+    moving.restore("--policy", policy, elsewhere=True)
     os.kill(moving.pid, signal.SIGUSR1)
     moving.await_lines(3)
     told = dict(line.split(maxsplit=1) for line in moving.lines())

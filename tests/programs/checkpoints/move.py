@@ -40,7 +40,6 @@ from moving import (
     check_steps,
     command,
     ensure,
-    first_since,
     judge_waits,
     policy_of,
     show,
@@ -65,7 +64,7 @@ def move(moving, policy, rate):
     before = len(moving.lines())
     time.sleep(2)
     began = time.time()
-    moving.restore("--policy", policy)
+    moving.restore("--policy", policy, elsewhere=True)
     done = time.time()
     moving.await_lines(before + 5)
     check_policy(
@@ -82,7 +81,7 @@ def waits(program, timeline, rate, policy):
     moving.checkpoint()
     moving.reap()
     time.sleep(3)
-    moving.restore("--policy", policy)
+    moving.restore("--policy", policy, elsewhere=True)
     away = time.monotonic() - began
     passed = away * rate if "catch-up" in policy else 0
     judge_waits(moving, passed, is_plain=timeline is None)
@@ -592,39 +591,6 @@ def children(program, timeline, _rate):
     moving.end()
 
 
-def uptime(program):
-    """Restored where the host has been up for longer, it goes on from where it stood."""
-    moving = Moving("up", program, TIMELINE)
-    moving.await_lines(3)
-    moving.checkpoint()
-    moving.reap()
-    before = moving.lines()
-    longer = [
-        "unshare",
-        "--time",
-        "--monotonic=1000000",
-        "--boottime=1000000",
-        "--fork",
-    ]
-    done = subprocess.run(
-        [*longer, EIGENTIME, "restore", str(moving.directory)],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    ensure(done.returncode == 0, done.stderr)
-    moving.await_lines(len(before) + 3)
-    found = ticks(moving.lines())
-    check_steps(found)
-    saved = moving.stood()
-    first = first_since(found, len(before), saved)
-    passed = first[2] - saved["clocks"]["monotonic"] / 1e9
-    ensure(0 <= passed <= LATE * 2, f"its monotonic clock has moved by {passed} s")
-    command("ctl", "leap", "up", "1s")
-    moving.end()
-
-
 def first_reading(_program, timeline, rate, policy):
     """Each clock is where the policy says, and what is read first is so, to a millisecond."""
     read = (
@@ -775,7 +741,6 @@ def main(case, *program):
         "joining-refused": lambda: joining_refused(program),
         "killing-restore": lambda count: killing_restore(program, int(count), False),
         "killing-join": lambda count: killing_restore(program, int(count), True),
-        "uptime": lambda: uptime(program),
         "refused-timelines": lambda: refused_timelines(program),
         "written-by-others": lambda: written_by_others(program),
         "attached": lambda: attached(program),

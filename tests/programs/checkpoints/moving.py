@@ -12,6 +12,8 @@ from pathlib import Path
 EIGENTIME = os.environ["EIGENTIME"]
 # A machine that is busy.
 LATE = 5.0
+# Starts a command on a host whose monotonic clocks are ahead.
+UP_LONGER = ["unshare", "--time", "--fork", "--monotonic=1000000", "--boottime=1000000"]
 TIMELINE = ["--date", "2038-01-01", "--rate", "2"]
 
 
@@ -52,9 +54,9 @@ def ensure(holds, text):
         raise Wrong(text)
 
 
-def command(*words, status=0):
+def command(*words, status=0, before=()):
     done = subprocess.run(
-        [EIGENTIME, *map(str, words)],
+        [*before, EIGENTIME, *map(str, words)],
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -143,8 +145,10 @@ class Moving:
                 pass
             time.sleep(0.01)
 
-    def restore(self, *options):
-        command("restore", self.directory, "--timeline", self.name, *options)
+    def restore(self, *options, elsewhere=False):
+        """Brings it back, also as on another host, which has been up for longer."""
+        words = ["restore", self.directory, "--timeline", self.name, *options]
+        command(*words, before=UP_LONGER if elsewhere else ())
 
     def end(self):
         self.tree = set(tree_of(self.pid))
