@@ -629,6 +629,9 @@ def first_reading(_program, timeline, rate, policy):
         alike = policy_of(policy, clock)
         onward = [by for it, by in passed.items() if policy_of(policy, it) == alike]
         ensure(by - min(onward) < MS, f"{clock} is not where the others are: {passed}")
+    if slews(policy, "realtime") != slews(policy, "monotonic"):
+        # They run at different rates.
+        return moving.end()
     ahead = clocks["realtime"][0] - clocks["monotonic"][0]
     readings = [[int(word) for word in line.split()] for line in moving.lines()]
     first, between, then = next(

@@ -1,10 +1,14 @@
 //! Checks of a process before anything is touched.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::mem::offset_of;
 use std::ops::Range;
 
+use eigentime_vdso::KernelFunctions;
 use nix::unistd::Pid;
+
+use super::super::tracee::Tracee;
 
 use crate::arch::ELF_MACHINE;
 use crate::maps::mappings;
@@ -19,7 +23,7 @@ pub struct Target {
     pub vdso: u64,
     /// The mappings that belong together: the vDSO and the kernel's data next to it.
     pub kernel: Vec<Range<u64>>,
-    /// Whether it has a seccomp filter.
+    /// Whether it has a seccomp filter of its own.
     pub is_filtered: bool,
 }
 
@@ -147,8 +151,17 @@ pub fn look_at_restored(
             ));
         }
     }
-    let is_filtered = !is_prepared && has_filter(pid);
+    let is_filtered = match is_prepared {
+        true => has_own_filter(pid, layout).map_err(ended)?,
+        false => has_filter(pid),
+    };
     Ok(Target { is_filtered, ..target })
+}
+
+/// Whether a process with the image has set a filter, by its own memory.
+fn has_own_filter(pid: Pid, layout: Layout) -> io::Result<bool> {
+    let at = layout.private() + offset_of!(KernelFunctions, has_own_filter) as u64;
+    Tracee::read_words_of(pid, at).map(|[mark]: [u64; 1]| mark != 0).map_err(io::Error::from)
 }
 
 fn has_filter(pid: Pid) -> bool {

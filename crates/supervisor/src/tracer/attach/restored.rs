@@ -4,13 +4,11 @@
 //! gets the page of this timeline and a filter with a listener. Otherwise it is attached like any other
 //! process. Its timers and waits follow the map of the checkpoint.
 
-use std::mem::offset_of;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use eigentime_calls::Nr;
 use eigentime_timeline::Clock;
-use eigentime_vdso::KernelFunctions;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -58,8 +56,8 @@ pub struct BroughtBack {
 
 /// How it becomes a member, and the listener for its calls.
 enum How {
-    /// It had the image before.
-    TakenBack(Option<OwnedFd>),
+    /// It had the image before, and maybe a filter of its own.
+    TakenBack(Option<OwnedFd>, bool),
     /// It is attached.
     Adopted(Option<OwnedFd>, Target),
 }
@@ -121,7 +119,7 @@ impl Supervisor {
             (true, None) if self.notified.is_some() => {
                 return Err("another listens to its filter".to_owned());
             }
-            (true, listener) => How::TakenBack(listener),
+            (true, listener) => How::TakenBack(listener, target.is_filtered),
             (false, listener) => How::Adopted(listener, target),
         };
         let attached = Attached::new(pid, stopped.threads().len(), begin.elapsed(), notes);
@@ -199,8 +197,7 @@ impl Supervisor {
             }
             match how {
                 How::Adopted(listener, target) => self.adopt(stopped, listener, runtime, &target),
-                How::TakenBack(listener) => {
-                    let has_own_filter = self.has_own_filter_mark(process);
+                How::TakenBack(listener, has_own_filter) => {
                     if let Some(listener) = listener {
                         self.listen_to_attached(listener, process, runtime, has_own_filter);
                     }
@@ -216,12 +213,6 @@ impl Supervisor {
             }
         }
         are_any
-    }
-
-    /// Whether a process with the image has set a filter, by its own memory.
-    fn has_own_filter_mark(&self, process: Pid) -> bool {
-        let at = self.layout.private() + offset_of!(KernelFunctions, has_own_filter) as u64;
-        Tracee::read_words_of(process, at).is_ok_and(|[mark]: [u64; 1]| mark != 0)
     }
 
     /// Whether any process of a runtime is being brought in.
