@@ -350,10 +350,11 @@ def refusals(program):
         )
         words = ["/usr/bin/python3", "-c", connect]
         connected = Moving("connected", words, ["--rate", "2"])
-        listener.accept()
+        peer, _ = listener.accept()
         said = command("checkpoint", "connected", "-o", directory, status=125)
         known = ["criu cannot dump process", "must be in the checkpoint", "ctl save"]
         ensure(all(text in said for text in known), said)
+        peer.close()
         connected.end()
     written = len(moving.lines())
     moving.await_lines(written + 3)

@@ -358,9 +358,14 @@ impl Supervisor {
     /// Gives up because it took too long, this process does not stop, or the other supervisor is gone;
     /// this one continues. Returns the requests received in the meantime.
     fn give_up_hand_over(&mut self, unstopped: Option<Pid>) -> Vec<Asked> {
-        let Some(HandOver { stage, held, halted, let_go, .. }) = self.hand_over.take() else {
+        let Some(HandOver { stage, held, is_rest, halted, let_go, .. }) = self.hand_over.take()
+        else {
             return Vec::new();
         };
+        if is_rest {
+            // What CRIU restores of the page must not look like that of this supervisor.
+            self.timekeeper().region().page().renew_owner();
+        }
         self.follow_halted(let_go);
         self.end_halts(halted);
         let reason = || match unstopped {

@@ -320,11 +320,16 @@ impl Page {
     /// The offset of the owner in the page, a word.
     pub const OWNER_OFFSET: usize = core::mem::offset_of!(Self, owner);
 
-    /// Sets the number of the timeline's supervisor, or of the one that has handed it over. Must be
-    /// called before any program maps the page.
+    /// Sets the number of the timeline's supervisor, or of the one that has handed it over.
     pub fn set_owner(&self, owner: u64) {
         self.owner[0].store(owner as u32, Ordering::Relaxed);
         self.owner[1].store((owner >> u32::BITS) as u32, Ordering::Relaxed);
+    }
+
+    /// Changes that number, so that a copy of the page is told apart. Nothing else may read it
+    /// meanwhile.
+    pub fn renew_owner(&self) {
+        self.set_owner(self.owner().wrapping_add(1));
     }
 
     /// That number.
