@@ -150,9 +150,14 @@ impl<E: Into<Error>> From<E> for JoinError {
 
 /// Connects to the timeline of that name, in any directory.
 fn connect(name: &Name) -> Result<Option<UnixStream>, Error> {
+    Ok(connect_in(name)?.map(|(_, stream)| stream))
+}
+
+/// The same, with the directory.
+fn connect_in(name: &Name) -> Result<Option<(Registry, UnixStream)>, Error> {
     for registry in Registry::all()? {
         if let Some(stream) = registry.connect(name)? {
-            return Ok(Some(stream));
+            return Ok(Some((registry, stream)));
         }
     }
     Ok(None)
@@ -416,12 +421,8 @@ impl<'a> Ask<'a> {
 
     /// Finds the timeline of that name.
     pub fn of_existing(name: &'a Name) -> Result<Self, Error> {
-        for registry in Registry::all()? {
-            if registry.connect(name)?.is_some() {
-                return Ok(Self { name, registry });
-            }
-        }
-        Err(is_missing(name))
+        let (registry, _) = connect_in(name)?.ok_or_else(|| is_missing(name))?;
+        Ok(Self { name, registry })
     }
 
     /// Sends it a request.

@@ -54,6 +54,7 @@ def clocks(program, timeline, rate, policy):
     moving = Moving("ticker", program, timeline)
     moving.await_lines(5)
     move(moving, policy, rate)
+    command("ctl", "leap", "ticker", "1s")
     moving.end()
 
 

@@ -155,8 +155,8 @@ impl Supervisor {
         mounts_of(tracee.0) != outside
     }
 
-    /// Handles the end of a thread: if it was the last one that a runtime has started, the runtime has
-    /// ended too. For threads that are not followed, its filter reports that.
+    /// Handles the end of a thread or process that a runtime has started: if it was the last one, the
+    /// runtime has ended too. For threads that are not followed, its filter reports that.
     pub(super) fn end_runtime(&mut self, runtime: Option<RuntimeId>) {
         let Some(id) = runtime else { return };
         let is_used = self.threads.values().any(|other| other.runtime == Some(id))

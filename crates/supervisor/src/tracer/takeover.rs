@@ -110,7 +110,7 @@ impl Supervisor {
 
     /// The same for processes that join the timeline; returns what was known of their code.
     pub(super) fn take_in_joining(&mut self, state: State, renumbered: &Renumbered) -> Rewrites {
-        self.timers.take_in_joining(state.timers.renumbered(renumbered));
+        self.timers.take_in(state.timers.renumbered(renumbered).on_other_clocks());
         state.rewrites
     }
 

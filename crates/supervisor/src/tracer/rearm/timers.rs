@@ -120,6 +120,12 @@ impl KnownTimers {
             ..self
         }
     }
+
+    /// The same where clocks show other instants: only parked timers keep their settings.
+    pub fn on_other_clocks(mut self) -> Self {
+        self.settings.retain(|(_, _, timer)| timer.at >= PARKED);
+        Self { rearms: Vec::new(), awaited: Vec::new(), ..self }
+    }
 }
 
 impl Timers {
@@ -137,18 +143,10 @@ impl Timers {
 
     /// Takes in what another supervisor knew.
     pub fn take_in(&mut self, known: KnownTimers) {
-        let settings = known.settings.iter();
-        self.settings = settings.map(|(key, clock, at)| (*key, (*clock, *at))).collect();
-        self.changes.clone_from(&known.rearms);
-        self.awaited.clone_from(&known.awaited);
-        self.take_in_joining(known);
-    }
-
-    /// Takes in what another supervisor knew of processes that join the timeline. The settings that it
-    /// remembers are instants of other clocks, except for parked timers.
-    pub fn take_in_joining(&mut self, known: KnownTimers) {
-        let parked = known.settings.into_iter().filter(|(_, _, timer)| timer.at >= PARKED);
-        self.settings.extend(parked.map(|(key, clock, timer)| (key, (clock, timer))));
+        let settings = known.settings.into_iter();
+        self.settings.extend(settings.map(|(key, clock, timer)| (key, (clock, timer))));
+        self.changes.extend(known.rearms);
+        self.awaited.extend(known.awaited);
         self.interval.extend(known.interval_timers.into_iter().map(Pid::from_raw));
         self.wall.keys.extend(known.wall_timers);
     }
