@@ -330,13 +330,29 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         let own = [&own[..], &daemons(engine).iter().map(|it| Need::Tool(it)).collect::<Vec<_>>()]
             .concat();
         let needs = with(&[&own[..], &[Need::Program(Build::Static)]].concat());
-        let more: &[&str] = match engine {
-            "runc" => &["refusals", "joined"],
-            "docker" => &["by_daemon"],
-            "podman" => &["kept"],
+        let more: &[(&str, &str)] = match engine {
+            "runc" => &[("refusals", "refusals"), ("joined", "joined")],
+            "docker" => &[("by_daemon", "by_daemon")],
+            "podman" => &[("kept", "kept")],
             _ => &[],
         };
-        let more = more.iter().map(|case| (case.to_string(), case.to_string()));
+        // By `eigentime checkpoint` and `eigentime restore`.
+        const COMMANDED: [(&str, &str); 6] = [
+            ("commanded::named::continue", "commanded:"),
+            ("commanded::named::catch_up", "commanded:catch-up"),
+            ("commanded::changed", "commanded-changed"),
+            ("commanded::refused", "commanded-refused"),
+            // It is asked for by its name, and runc has a directory of this test's own.
+            ("commanded::plain::cured", "commanded-plain:wall=catch-up,monotonic=continue"),
+            ("commanded::plain::continue", "commanded-plain:"),
+        ];
+        let commanded = match engine {
+            "podman" => &COMMANDED[..],
+            "runc" => &COMMANDED[..4],
+            _ => &[],
+        };
+        let own = |(label, case): &(&str, &str)| ((*label).to_owned(), (*case).to_owned());
+        let more = more.iter().chain(commanded).map(own);
         // `ctr containers checkpoint` lets it go on, and CRIU would not find its files as they were.
         let of_ctr = ["named:continue", "named:catch-up"];
         let is_made = |(_, case): &&(String, String)| {

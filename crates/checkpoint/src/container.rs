@@ -12,8 +12,7 @@ use std::process::{Command, ExitStatus};
 use std::time::SystemTime;
 
 use eigentime_supervisor::container::{self, Container as Identity};
-use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Onto, enter_time_of, match_version};
+use eigentime_supervisor::{Onto, enter_time_of, match_version};
 use nix::unistd::mkdtemp;
 
 use crate::criu::{JOIN, join_option, place_for_log};
@@ -22,6 +21,8 @@ use crate::dump::{Becomes, Draft, kernel};
 use crate::hold::Hold;
 use crate::log::reason;
 use crate::passes::{LOG, not_dumped, refusal, rest_of};
+use crate::requested::{Destination, Requested};
+use crate::restore::{RESTORE_LOG, not_restored};
 use crate::script::Calls;
 use crate::{Criu, Error, processor};
 
@@ -75,7 +76,7 @@ fn configure(
         text.push(b'\n');
     }
     fs::write(&path, text).map_err(Error::file("write", &path))?;
-    command.env(OPTIONS, &path).env("PATH", criu.first_in_path());
+    criu.name_to(command).env(OPTIONS, &path);
     Ok(())
 }
 
@@ -143,12 +144,8 @@ pub fn pre_dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitSt
 pub struct Onward<'a> {
     /// The container, with its current ID.
     pub subject: Container<'a>,
-    /// The timeline that it joins; `None`: one is created for it, with these clocks.
-    pub joins: Option<&'a Name>,
-    /// The clocks of a new timeline.
-    pub clocked: Clocked,
-    /// Whether it gets clocks of its own even if it had none.
-    pub is_cured: bool,
+    /// The clocks with which it resumes. If none are requested, one that had none gets none.
+    pub requested: &'a Requested,
 }
 
 /// A container whose runtime has been called to restore it.
@@ -170,25 +167,24 @@ pub fn restore(
     onward: &Onward<'_>,
     runtime: impl FnOnce(&Path) -> Command,
 ) -> Result<Option<Restarted>, Error> {
-    let Container { identity, images, calls, .. } = onward.subject;
+    let Container { identity, images, work, calls } = onward.subject;
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
     let Manifest { made, moved, instructions, .. } = Manifest::read(&images, RUNTIME)?;
-    if made.timeline.is_none() && !onward.is_cured {
+    let Destination { timeline, onto } = onward.requested.destination()?;
+    if made.timeline.is_none() && !onward.requested.any() {
         return Ok(None);
     }
     moved.check()?;
     let criu = Criu::find(None)?;
-    let (name, onto) = match onward.joins {
-        Some(name) => {
-            match_version(name)?;
-            (name.clone(), Onto::Existing)
-        }
-        None => {
-            let (former, timeline) = (made.container.as_ref(), made.timeline.as_deref());
-            let name = container::name_after(identity, former, timeline)?;
-            (name, Onto::New(onward.clocked))
-        }
+    let former = || {
+        let (former, timeline) = (made.container.as_ref(), made.timeline.as_deref());
+        container::name_after(identity, former, timeline)
     };
+    let name = timeline.map_or_else(former, Ok)?;
+    let joins = matches!(onto, Onto::Existing).then_some(&name);
+    if let Some(name) = joins {
+        match_version(name)?;
+    }
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;
     // CRIU reads them also from inside the container, so the links must use a path that means the
@@ -199,12 +195,12 @@ pub fn restore(
     let withheld = link_images(&images, Path::new(".."), &linked.0, &moved, &[CLOCKS])?;
     let mut command = runtime(&linked.0);
     let script = Some(hold.script.as_os_str());
-    let time = onward.joins.map(join_option).transpose()?;
+    let time = joins.map(join_option).transpose()?;
     let mut options = vec![("action-script", script), ("leave-stopped", None)];
     options.extend(time.as_ref().map(|time| (JOIN, Some(OsStr::new(time)))));
     configure(&mut command, &criu, &place.0, &options)?;
     // The runtime, CRIU and what they restore are in the supervisor's time namespace.
-    match onward.joins {
+    match joins {
         Some(name) => enter_time_of(name)?,
         None => moved.enter_time()?,
     }
@@ -215,7 +211,17 @@ pub fn restore(
     };
     let Some(held) = hold.wait(&child)? else {
         let status = wait(&mut child)?;
-        return Ok(Some(Restarted { status, notes: BTreeSet::new() }));
+        let log = place.0.join(RESTORE_LOG);
+        // Its directory is removed. Without a log, the runtime has failed before, and says why.
+        let copied = fs::copy(work.unwrap_or(&linked.0).join(RESTORE_LOG), &log);
+        let reason = copied.ok().and_then(|_| reason(&fs::read_to_string(&log).ok()?));
+        return match reason {
+            Some(reason) => {
+                place.keep();
+                Err(not_restored(format!("container {}", identity.id), reason, log))
+            }
+            None => Ok(Some(Restarted { status, notes: BTreeSet::new() })),
+        };
     };
     let identity = Identity { inherits_time: true, ..identity.clone() };
     let restored = held.bring_into(&name, onto, &moved, &withheld, Some(&identity));

@@ -89,12 +89,14 @@ impl Criu {
             .spawn()
     }
 
-    /// The value of PATH with this command's directory first, for programs that start `criu`.
-    pub fn first_in_path(&self) -> OsString {
+    /// Makes it the one that another program starts: programs call `criu`, and ours the one that
+    /// the environment names.
+    pub fn name_to<'a>(&self, program: &'a mut Command) -> &'a mut Command {
         let own = self.path.parent().filter(|own| own.is_absolute()).map(Path::to_owned);
         let others = std::env::var_os("PATH").unwrap_or_default();
         let all: Vec<_> = own.into_iter().chain(std::env::split_paths(&others)).collect();
-        std::env::join_paths(all).unwrap_or(others)
+        let first = std::env::join_paths(all).unwrap_or(others);
+        program.env("PATH", first).env(VARIABLE, &self.path)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::{Method, Span, Wait};
@@ -19,7 +19,6 @@ use nix::unistd::{Pid, getsid};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::directory::{Made, Manifest, OWN, RUNTIME};
 use crate::hold::root_of_script;
 use crate::image::clock;
@@ -27,8 +26,9 @@ use crate::log::moments;
 use crate::partial::{DRAFT, Partial};
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task};
-use crate::subject::Subject;
+use crate::subject::{Found, Subject};
 use crate::timers;
+use crate::{Error, contained, nanos};
 
 const SCRIPT: &str = "script";
 /// The file that the script writes there if the processes resume.
@@ -37,10 +37,14 @@ const STOOD: &str = "stood.json";
 /// A new checkpoint.
 #[derive(Clone, Debug, Serialize)]
 pub struct Dumped {
-    /// The first process.
-    pub pid: i32,
+    /// The first process; `None` for a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
     /// The timeline.
     pub timeline: Option<String>,
+    /// The container, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
     /// Its directory.
     pub directory: PathBuf,
     /// How long it took.
@@ -91,7 +95,10 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
         return Err(Error::Exists(directory));
     }
     let begin = Instant::now();
-    let subject = Subject::find(of, &directory)?;
+    let subject = match Found::find(of)? {
+        Found::Processes(subject) => subject,
+        Found::Container(known) => return contained::dump(known, dumping, &directory),
+    };
     let Subject { root, timeline, .. } = &subject;
     let partial = Partial::of(&directory)?;
     let partial = &partial.directory.0;
@@ -127,10 +134,10 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     } else if let Some(name) = timeline.as_ref().filter(|_| subject.is_whole) {
         remove_timeline(name);
     }
-    let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     Ok(Dumped {
-        pid: *root,
+        pid: Some(*root),
         timeline: timeline.as_ref().map(ToString::to_string),
+        container: None,
         directory,
         took_ns: nanos(begin.elapsed()),
         stopped_ns: passes.stopped.into_iter().map(nanos).collect(),

@@ -8,10 +8,11 @@
 //! - `arch`: what differs between architectures.
 //! - `criu`: the command.
 //! - `directory`: the parts of a checkpoint.
-//! - `engines`: containers that only their engine can dump.
+//! - `engines`: who can dump a container; `contained`: a checkpoint that an engine has written.
 //! - `image`: the structure of CRIU's images; `filters`, `masks`, `seals`: what is changed in one
 //!   before it is restored.
 //! - `subject`: the processes of a checkpoint.
+//! - `requested`: the clocks with which it resumes.
 //! - `dump`, `restore`: there and back.
 //! - `trust`: who can have written a checkpoint.
 //! - `passes`: the runs of CRIU for a dump.
@@ -21,6 +22,7 @@
 //! - `container`: what is done around a container's runtime, which starts CRIU itself.
 
 mod arch;
+mod contained;
 mod container;
 mod criu;
 mod directory;
@@ -34,6 +36,7 @@ mod masks;
 mod partial;
 mod passes;
 mod processor;
+mod requested;
 mod restore;
 mod script;
 mod seals;
@@ -43,6 +46,8 @@ mod trust;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
 
 pub use container::{
     Container, Onward, Restarted, dump as dump_container, pre_dump as pre_dump_container,
@@ -52,7 +57,8 @@ pub use criu::Criu;
 pub use dump::{Dumped, checkpoint, complete};
 pub use hold::hold;
 pub use passes::Dumping;
-pub use restore::{Restored, Restoring, restore};
+pub use requested::{Requested, parse_slew_rate};
+pub use restore::{Restored, Restoring, Resumed, restore};
 pub use script::Calls;
 pub use subject::Of;
 
@@ -80,13 +86,16 @@ pub enum Error {
         before_more(help)
     )]
     NotDumped { what: String, reason: String, help: &'static str, log: PathBuf },
-    #[error("criu cannot restore process {pid}: {reason}\nhelp: {help}; details are in {log}")]
-    NotRestored { pid: i32, reason: String, help: &'static str, log: PathBuf },
+    #[error("criu cannot restore {what}: {reason}\nhelp: {help}; details are in {log}")]
+    NotRestored { what: String, reason: String, help: &'static str, log: PathBuf },
     #[error(
-        "{container} is a container of {engine}, and only {engine} can write its mounts and its network\n\
+        "{container} is a container of {engine}, and only {engine} can write its mounts and its network, to a \
+         place of its own\n\
          help: {command}"
     )]
-    Container { container: String, engine: String, command: String },
+    Container { container: String, engine: &'static str, command: String },
+    #[error("container {container}: this failed ({status}): {command}")]
+    Engine { container: String, command: String, status: ExitStatus },
     #[error("{0} exists already\nhelp: name another directory")]
     Exists(PathBuf),
     #[error("{path} is not a complete checkpoint: {reason}\nhelp: create it again")]
@@ -118,6 +127,11 @@ impl Error {
         let path = path.to_owned();
         move |cause| Self::File { action, path, cause }
     }
+}
+
+/// A duration in nanoseconds.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The help as a prefix of further text, or nothing if it is empty.

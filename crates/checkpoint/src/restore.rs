@@ -4,27 +4,28 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use eigentime_supervisor::control::Attached;
-use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{Onto, match_version};
 use serde::Serialize;
 
 use crate::criu::{JOIN, join_option, known, outcome, place_for_log};
 use crate::directory::{Manifest, OWN, Scratch, link_images};
 use crate::hold::Hold;
+use crate::requested::{Destination, Requested};
 use crate::script::Calls;
-use crate::{Criu, Error, processor, trust};
+use crate::{Criu, Error, contained, nanos, processor, trust};
+
+/// The log of a restore.
+pub const RESTORE_LOG: &str = "restore.log";
 
 /// How a checkpoint is restored.
 pub struct Restoring<'a> {
     /// Its directory.
     pub directory: &'a Path,
-    /// The name of its timeline; `None`: the former one.
-    pub timeline: Option<&'a Name>,
-    /// Whether that is created for it.
-    pub onto: Onto,
+    /// The clocks with which it resumes.
+    pub requested: &'a Requested,
     /// The CRIU command.
     pub criu: &'a Criu,
     /// More arguments for it.
@@ -33,9 +34,22 @@ pub struct Restoring<'a> {
     pub calls: &'a Calls,
 }
 
-/// A restored checkpoint.
+/// What a restored checkpoint has become.
 #[derive(Clone, Debug, Serialize)]
-pub struct Restored {
+#[serde(untagged)]
+pub enum Restored {
+    /// Processes.
+    Processes(Resumed),
+    /// A container.
+    Container {
+        /// Its name or ID.
+        container: String,
+    },
+}
+
+/// Processes that have been restored.
+#[derive(Clone, Debug, Serialize)]
+pub struct Resumed {
     /// The first process.
     pub pid: i32,
     /// The timeline.
@@ -56,13 +70,24 @@ pub struct Restored {
 ///
 /// If it cannot be restored; then none of its processes exists.
 pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
-    let Restoring { directory, timeline, onto, criu, arguments, calls } = *restoring;
-    let directory = trust::check(directory)?;
-    let Manifest { made, moved, instructions, .. } = Manifest::read(&directory, OWN)?;
+    let directory = trust::check(restoring.directory)?;
+    match contained::read(&directory)? {
+        Some(known) => {
+            let container = contained::restore(known, restoring, &directory)?;
+            Ok(Restored::Container { container })
+        }
+        None => restore_processes(restoring, &directory).map(Restored::Processes),
+    }
+}
+
+fn restore_processes(restoring: &Restoring<'_>, directory: &Path) -> Result<Resumed, Error> {
+    let Restoring { requested, criu, arguments, calls, .. } = *restoring;
+    let Destination { timeline, onto } = requested.destination()?;
+    let Manifest { made, moved, instructions, .. } = Manifest::read(directory, OWN)?;
     moved.check()?;
     let pid = made.root;
     let name = match (timeline, &made.timeline) {
-        (Some(name), _) => name.clone(),
+        (Some(name), _) => name,
         (None, Some(name)) => name.parse().map_err(Error::Subject)?,
         (None, None) => pid.to_string().parse().map_err(Error::Subject)?,
     };
@@ -72,7 +97,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let images = directory.join(OWN.images);
     let place = Scratch(place_for_log()?);
     let hold = Hold::new(&place.0, calls)?;
-    let log = place.0.join("restore.log");
+    let log = place.0.join(RESTORE_LOG);
     let linked = place.0.join(OWN.images);
     fs::create_dir(&linked).map_err(Error::file("make", &linked))?;
     let withheld = link_images(&images, &images, &linked, &moved, &[])?;
@@ -92,7 +117,7 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
         let reason = outcome(child, &log).map_err(failed)?;
         let reason = reason.err().unwrap_or_else(|| "it has not run the script".to_owned());
         place.keep();
-        return Err(Error::NotRestored { pid, help: help_with(&reason), reason, log });
+        return Err(not_restored(format!("process {pid}"), reason, log));
     };
     let processes = held.bring_into(&name, onto, &moved, &withheld, None);
     let slewed = match onto {
@@ -102,9 +127,14 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     // The processes exist, or have been ended, whatever CRIU's outcome is.
     outcome(child, &log).map_err(failed)?.ok();
     let processes = processes?;
-    let slewed_ns = slewed.map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+    let slewed_ns = slewed.map(nanos);
     let notes = processor::notes_on(&instructions);
-    Ok(Restored { pid, timeline: name.to_string(), slewed_ns, processes, notes })
+    Ok(Resumed { pid, timeline: name.to_string(), slewed_ns, processes, notes })
+}
+
+/// The error for what CRIU could not restore.
+pub fn not_restored(what: String, reason: String, log: PathBuf) -> Error {
+    Error::NotRestored { what, help: help_with(&reason), reason, log }
 }
 
 /// What to do about the most frequent reasons.

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use eigentime_supervisor::container::Container;
 use eigentime_supervisor::control::client;
 use eigentime_supervisor::control::protocol::Method;
 use eigentime_supervisor::control::{Fate, Scheduled, Shown};
@@ -16,7 +16,8 @@ use eigentime_timeline::VirtualInstant;
 use eigentime_timeline::text::format_date;
 use nix::unistd::Pid;
 
-use crate::{Error, engines};
+use crate::Error;
+use crate::engines::Known;
 
 /// How long a process may be no member because it is just starting a program.
 const STARTING: Duration = Duration::from_millis(500);
@@ -42,30 +43,52 @@ pub struct Subject {
     pub notes: Vec<String>,
 }
 
-impl Subject {
-    /// Finds the processes, if a checkpoint can be made of them.
-    pub fn find(of: &Of, directory: &Path) -> Result<Self, Error> {
+/// What a checkpoint is made of.
+pub enum Found {
+    Processes(Subject),
+    Container(Known),
+}
+
+impl Found {
+    /// Finds it, if a checkpoint can be made of it.
+    pub fn find(of: &Of) -> Result<Self, Error> {
         match of {
-            Of::Timeline(name) => Self::of_timeline(name, directory),
-            Of::Process(root) => Self::of_process(*root, directory),
+            Of::Timeline(name) => Self::of_name(name),
+            Of::Process(root) => Subject::of_process(*root).map(Self::Processes),
         }
     }
 
-    fn of_timeline(name: &Name, directory: &Path) -> Result<Self, Error> {
+    /// A timeline, or a container on one or on none.
+    fn of_name(name: &Name) -> Result<Self, Error> {
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
-        let found = client::timeline_of(&registries, name).map_err(|failure| match failure {
-            client::Failure::NoSuch { .. } => {
-                let of_engine = engines::refusal_of(&name.to_string(), directory);
-                of_engine.unwrap_or_else(|| refused(failure))
+        let (registry, timeline) = match client::timeline_of(&registries, name) {
+            Ok(found) => found,
+            Err(failure @ client::Failure::NoSuch { .. }) => {
+                let known = Known::by_name(&name.to_string());
+                return known.map(Self::Container).ok_or_else(|| refused(failure));
             }
-            failure => refused(failure),
-        });
-        let (registry, name) = found?;
-        let shown: Shown = client::call(registry, &name, Method::Show {}).map_err(refused)?;
-        if let Some(container) = shown.containers.first() {
-            return Err(engines::refusal_of_member(container, directory));
+            Err(failure) => return Err(refused(failure)),
+        };
+        let shown: Shown = client::call(registry, &timeline, Method::Show {}).map_err(refused)?;
+        let text = name.to_string();
+        let is_it = |one: &&Container| one.id == text || one.name.as_ref() == Some(&text);
+        match (shown.containers.iter().find(is_it), shown.containers.as_slice()) {
+            (Some(container), _) | (None, [container]) => {
+                Ok(Self::Container(Known::member(container)))
+            }
+            (None, []) => Subject::whole(registry, timeline, &shown).map(Self::Processes),
+            (None, [one, other, ..]) => Err(Error::Subject(format!(
+                "timeline '{timeline}' has containers {one} and {other}, and each is a checkpoint of its \
+                 own\nhelp: name a container"
+            ))),
         }
+    }
+}
+
+impl Subject {
+    /// All members of a timeline.
+    fn whole(registry: &Registry, name: Name, shown: &Shown) -> Result<Self, Error> {
         let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();
         let mut roots = members
             .iter()
@@ -82,20 +105,20 @@ impl Subject {
             }
         };
         check(root, registry, &name)?;
-        Ok(Self { is_whole: true, ..Self::on(root, name, &shown) })
+        Ok(Self { is_whole: true, ..Self::on(root, name, shown) })
     }
 
-    fn of_process(root: i32, directory: &Path) -> Result<Self, Error> {
+    fn of_process(root: i32) -> Result<Self, Error> {
         if parent_of(root).is_none() {
             return Err(Error::Subject(format!("there is no process {root}")));
         }
         let mut silent = Vec::new();
-        if let Some(found) = Self::on_named(root, directory, &mut silent)? {
+        if let Some(found) = Self::on_named(root, &mut silent)? {
             return Ok(found);
         }
         if is_in_timeline(root).unwrap_or(false)
             && eigentime_supervisor::lend_name(root)?
-            && let Some(found) = Self::on_named(root, directory, &mut silent)?
+            && let Some(found) = Self::on_named(root, &mut silent)?
         {
             return Ok(found);
         }
@@ -131,11 +154,7 @@ impl Subject {
     }
 
     /// The process, if it is a member of a named timeline; `silent` are those that do not answer.
-    fn on_named(
-        root: i32,
-        directory: &Path,
-        silent: &mut Vec<client::Failure>,
-    ) -> Result<Option<Self>, Error> {
+    fn on_named(root: i32, silent: &mut Vec<client::Failure>) -> Result<Option<Self>, Error> {
         let registries =
             Registry::all().map_err(|unusable| Error::Subject(unusable.to_string()))?;
         let looked = timeline_with(&registries, root)?;
@@ -143,7 +162,11 @@ impl Subject {
         let Some((registry, name, shown)) = looked.found else { return Ok(None) };
         let of_container = shown.member(root).and_then(|it| it.container.as_ref());
         if let Some(container) = shown.containers.iter().find(|it| of_container == Some(&it.id)) {
-            return Err(engines::refusal_of_member(container, directory));
+            let name = container.name.as_ref().unwrap_or(&container.id);
+            return Err(Error::Subject(format!(
+                "process {root} is in container {container}, of which a checkpoint is made as a whole\n\
+                 help: eigentime checkpoint {name} -o DIR"
+            )));
         }
         check(root, registry, &name)?;
         Ok(Some(Self::on(root, name, &shown)))

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use eigentime_checkpoint::{
-    self as checkpoints, Calls, Criu, Dumped, Dumping, Error, Of, Restored, Restoring,
+    self as checkpoints, Calls, Criu, Dumped, Dumping, Error, Of, Restored, Restoring, Resumed,
 };
 use eigentime_supervisor::control::seconds;
 use eigentime_supervisor::registry::Name;
-use eigentime_supervisor::{Clocked, Onto, SLEW_RATE};
 use eigentime_timeline::Nanos;
 use serde::Serialize;
 
@@ -69,7 +68,11 @@ fn note(dumped: &Dumped) {
 
 /// The result as a line of text.
 pub fn in_words(dumped: &Dumped) -> String {
-    let Dumped { pid, timeline, directory, took_ns, stopped_ns, .. } = dumped;
+    let Dumped { pid, container, timeline, directory, took_ns, stopped_ns, .. } = dumped;
+    let what = match (container, pid) {
+        (Some(container), _) => format!("container {container}"),
+        (None, pid) => format!("process {}", pid.unwrap_or_default()),
+    };
     let of = timeline.as_ref().map_or_else(String::new, |name| format!(" of timeline '{name}'"));
     let took = seconds(Nanos(*took_ns as i64));
     let each: Vec<_> = stopped_ns.iter().map(|span| format!("{:.1}", *span as f64 / 1e6)).collect();
@@ -77,36 +80,29 @@ pub fn in_words(dumped: &Dumped) -> String {
         true => String::new(),
         false => format!(", stopped for {} ms", each.join(" and ")),
     };
-    format!("checkpoint of process {pid}{of}: {} ({took} s{stopped})\n", directory.display())
+    format!("checkpoint of {what}{of}: {} ({took} s{stopped})\n", directory.display())
 }
 
 /// Restores a checkpoint, and returns the exit status.
 pub fn restore(options: &RestoreOptions) -> i32 {
-    let found = match options.slew_rate {
-        Some(_) if !options.policy.slews() => {
-            Err(Error::Subject("--slew-rate requires --policy slew".to_owned()))
-        }
-        _ => Criu::find(options.criu.criu.as_deref()),
-    };
-    let restored = found.and_then(|criu| {
+    let requested = options.requested();
+    let restored = Criu::find(options.criu.criu.as_deref()).and_then(|criu| {
         checkpoints::restore(&Restoring {
             directory: &options.directory,
-            timeline: options.join.as_ref().or(options.timeline.as_ref()),
-            onto: match options.join {
-                Some(_) => Onto::Existing,
-                None => Onto::New(Clocked {
-                    onward: options.policy,
-                    slew_rate: options.slew_rate.unwrap_or(SLEW_RATE),
-                    rate: options.rate,
-                    frozen: options.freeze,
-                }),
-            },
+            requested: &requested,
             criu: &criu,
             arguments: &options.criu.criu_arg,
             calls: &CALLS,
         })
     });
-    tell(restored, options.json, |Restored { pid, timeline, slewed_ns, processes, notes }| {
+    tell(restored, options.json, |restored| {
+        let Resumed { pid, timeline, slewed_ns, processes, notes } = match restored {
+            Restored::Processes(resumed) => resumed,
+            Restored::Container { container } => {
+                println!("restored container {container}");
+                return;
+            }
+        };
         let others = match processes.len() {
             0 | 1 => String::new(),
             2 => " and another process".to_owned(),

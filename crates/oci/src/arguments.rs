@@ -6,15 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
+use eigentime_checkpoint::Requested;
+
 /// Our own options: the runtime to hand over to, and whether to trust the environment, which an
 /// image may set.
 const RUNTIME: &str = "--eigentime-runtime";
 const TRUST: &str = "--eigentime-trust-environment";
-/// The clocks of a restored container: a policy, or those of an existing timeline.
-const POLICY: &str = "--eigentime-policy";
-const JOIN: &str = "--eigentime-join";
 
-/// The prefix of our own options.
+/// The prefix of our own options: these, and those for the clocks of a restored container.
 const OWN: &str = "--eigentime-";
 
 /// An option of runc, crun and youki: its names, and whether it takes a value.
@@ -208,10 +207,8 @@ pub struct Arguments {
     pub runtime: Option<String>,
     /// Whether the container's environment is trusted.
     pub trusts_environment: bool,
-    /// The clocks of a restored container, if given.
-    pub policy: Option<String>,
-    /// The timeline that a restored container joins.
-    pub join: Option<String>,
+    /// The options for the clocks of a restored container, with their values.
+    pub clocks: Vec<(&'static str, String)>,
     /// All arguments except our own.
     pub rest: Vec<OsString>,
 }
@@ -220,7 +217,7 @@ impl Arguments {
     /// Parses the arguments after the program's name. Returns `Verb::Unclear` for arguments that
     /// are not understood.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Self {
-        let Own { runtime, trusts_environment, policy, join, unknown, rest } = Own::take(arguments);
+        let Own { runtime, trusts_environment, clocks, unknown, rest } = Own::take(arguments);
         let mut words = Words { left: &rest };
         let global = words.options(GLOBAL);
         let log = global.path(&["--log", "-l"]);
@@ -231,7 +228,7 @@ impl Arguments {
             None => words.verb(),
         };
         let verb = verb.unwrap_or_else(Verb::Unclear);
-        Self { verb, log, root, log_is_json, runtime, trusts_environment, policy, join, rest }
+        Self { verb, log, root, log_is_json, runtime, trusts_environment, clocks, rest }
     }
 
     /// All arguments except our own, with another directory for images.
@@ -273,8 +270,7 @@ impl Arguments {
 struct Own {
     runtime: Option<String>,
     trusts_environment: bool,
-    policy: Option<String>,
-    join: Option<String>,
+    clocks: Vec<(&'static str, String)>,
     unknown: Option<String>,
     rest: Vec<OsString>,
 }
@@ -290,11 +286,17 @@ impl Own {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (text, None),
             };
-            let valued =
-                [(RUNTIME, &mut own.runtime), (POLICY, &mut own.policy), (JOIN, &mut own.join)];
-            if let Some((_, place)) = valued.into_iter().find(|(option, _)| *option == name) {
-                let next = || arguments.next().map(|value| value.to_string_lossy().into_owned());
-                *place = value.or_else(next);
+            let mut value_of = |takes_value: bool| match takes_value {
+                true => value.clone().or_else(|| Some(arguments.next()?.to_string_lossy().into())),
+                false => value.clone(),
+            };
+            let clocks = name.strip_prefix(OWN).and_then(|name| {
+                Requested::OPTIONS.into_iter().find(|(option, _)| *option == name)
+            });
+            if let Some((option, takes_value)) = clocks {
+                own.clocks.push((option, value_of(takes_value).unwrap_or_default()));
+            } else if name == RUNTIME {
+                own.runtime = value_of(true);
             } else if text == TRUST {
                 own.trusts_environment = true;
             } else if text.starts_with(OWN) {
@@ -501,7 +503,7 @@ mod tests {
         );
         let line = "--eigentime-policy=slew --root /r restore -d --image-path=/i --bundle /b x";
         let restore = parse(line);
-        assert_eq!(restore.policy.as_deref(), Some("slew"));
+        assert_eq!(restore.clocks, [("policy", "slew".to_owned())]);
         assert_eq!(
             restore.verb,
             Verb::Restore { bundle: "/b".into(), images: images("/i", None, false) }
@@ -515,8 +517,10 @@ mod tests {
             Verb::Restore { bundle: "/b".into(), images: images("/i", Some("/w"), false) }
         );
         let named = parse("--eigentime-policy wall=slew --eigentime-runtime crun restore x");
-        assert_eq!(named.policy.as_deref(), Some("wall=slew"));
-        assert_eq!(parse("--eigentime-join shop restore x").join.as_deref(), Some("shop"));
+        assert_eq!(named.clocks, [("policy", "wall=slew".to_owned())]);
+        let frozen = parse("--eigentime-freeze --eigentime-join shop restore x");
+        assert_eq!(frozen.clocks, [("freeze", String::new()), ("join", "shop".to_owned())]);
+        assert_eq!(frozen.rest, ["restore", "x"]);
         assert_eq!(named.runtime.as_deref(), Some("crun"));
     }
 

@@ -7,9 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
-use eigentime_checkpoint::{self as checkpoints, Calls, Criu};
+use eigentime_checkpoint::{self as checkpoints, Calls, Criu, Requested};
 use eigentime_supervisor::container::{self, Container};
-use eigentime_supervisor::{Clocked, SLEW_RATE};
 
 use crate::arguments::{Arguments, Images};
 use crate::bundle::Document;
@@ -76,20 +75,15 @@ pub fn restore(
     // Runtimes resolve a relative directory from the bundle's.
     let in_bundle = bundle.join(&images.directory);
     let here = subject(&images.directory, &container);
-    let subject = if here.has_clocks() { here } else { subject(&in_bundle, &container) };
-    let policy = arguments.policy.as_deref();
-    let joins = arguments.join.as_deref().map(str::parse).transpose();
-    let joins = joins.map_err(|reason| format!("--eigentime-join: {reason}"))?;
-    if joins.is_some() && policy.is_some() {
-        return Err(
-            "--eigentime-policy cannot be used with --eigentime-join: the container takes the \
-                    clocks of the timeline that it joins"
-                .to_owned(),
-        );
+    let found = if here.has_clocks() { here } else { subject(&in_bundle, &container) };
+    let subject = checkpoints::Container { work: images.work.as_deref(), ..found };
+    let mut requested = Requested::default();
+    for (option, value) in &arguments.clocks {
+        let set = requested.set(option, value);
+        set.map_err(|reason| format!("--eigentime-{option} {value}: {reason}"))?;
     }
-    let is_cured = joins.is_some() || policy.is_some();
     if !subject.has_clocks() {
-        return match settings.is_empty() && !is_cured {
+        return match settings.is_empty() && !requested.any() {
             true => Ok(()),
             false => Err(format!(
                 "{} was written without eigentime, and has no clocks\n\
@@ -98,15 +92,7 @@ pub fn restore(
             )),
         };
     }
-    let clocked = Clocked {
-        onward: policy.unwrap_or("continue").parse().map_err(|reason| {
-            format!("--eigentime-policy {}: {reason}", policy.unwrap_or_default())
-        })?,
-        slew_rate: SLEW_RATE,
-        rate: None,
-        frozen: false,
-    };
-    let onward = checkpoints::Onward { subject, joins: joins.as_ref(), clocked, is_cured };
+    let onward = checkpoints::Onward { subject, requested: &requested };
     let restored = checkpoints::restore_container(&onward, |directory| {
         let mut command = runtime(&command[..1]);
         command.args(arguments.with_images(directory));

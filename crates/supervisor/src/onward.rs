@@ -1,5 +1,6 @@
 //! Where the clocks of restored processes resume.
 
+use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
 use crate::saved::{Policies, Policy};
@@ -43,6 +44,28 @@ impl Onward {
     }
 }
 
+impl Default for Onward {
+    fn default() -> Self {
+        let continued = Course::At(Policy::default());
+        Self { wall: continued, monotonic: continued }
+    }
+}
+
+impl Display for Course {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
+        match self {
+            Self::At(policy) => policy.fmt(formatter),
+            Self::Slew => formatter.write_str("slew"),
+        }
+    }
+}
+
+impl Display for Onward {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
+        write!(formatter, "wall={},monotonic={}", self.wall, self.monotonic)
+    }
+}
+
 impl FromStr for Course {
     type Err = &'static str;
 
@@ -77,9 +100,11 @@ impl FromStr for Onward {
                 return Err("it gives two policies for the same clock");
             }
         }
-        let [wall, monotonic] =
-            [wall, monotonic].map(|it| it.unwrap_or(Course::At(Policy::default())));
-        Ok(Self { wall, monotonic })
+        let others = Self::default();
+        Ok(Self {
+            wall: wall.unwrap_or(others.wall),
+            monotonic: monotonic.unwrap_or(others.monotonic),
+        })
     }
 }
 

@@ -76,10 +76,18 @@ class Container:
     def stood(self):
         return self.manifest()["moved"]["saved"]
 
+    def environment(self):
+        """By which `eigentime` finds it."""
+        return {}
+
+    def forget(self):
+        """Lets its name be used by another."""
+
 
 class Runc(Container):
     """A bundle, by the runtime alone."""
 
+    engine = "runtime"
     # The control group is named after it, and other tests run at the same time.
     name = f"moved-{os.getpid()}"
 
@@ -125,6 +133,12 @@ class Runc(Container):
         words = ["run", "--detach", "--bundle", self.bundle, self.name]
         self.runtime(*words, silent=silent)
 
+    def put_in(self, place):
+        self.images = place / "images"
+
+    def forget(self):
+        self.remove()
+
     def checkpoint_words(self, *options):
         where = ["--image-path", self.images, "--work-path", self.work]
         return ["checkpoint", *where, *options, self.name]
@@ -157,6 +171,7 @@ class Runc(Container):
 class Podman(Container):
     """A container that is moved to another store."""
 
+    engine = "podman"
     name = "moved"
 
     def __init__(self, ticker):
@@ -176,9 +191,17 @@ log_driver = "k8s-file"
 [engine]
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+tmp_dir = "{Path.cwd()}/tmp"
 conmon_env_vars = ["PATH={PATH}"]
 [engine.runtimes]
 eigentime = ["{script}"]
+"""
+        )
+        self.storage = Path("storage.conf").absolute()
+        self.storage.write_text(
+            f"""[storage]
+graphroot = "{Path.cwd()}/one"
+runroot = "{Path.cwd()}/podman"
 """
         )
         image = Path("image.tar").absolute()
@@ -214,6 +237,19 @@ eigentime = ["{script}"]
             *marks,
         ]
         self.podman(*base, "localhost/ticker:1", *self.WORDS)
+
+    def environment(self):
+        variables = {
+            "CONTAINERS_CONF": self.configuration,
+            "CONTAINERS_STORAGE_CONF": self.storage,
+        }
+        return {name: str(path) for name, path in variables.items()}
+
+    def put_in(self, place):
+        self.archive = place / "container.tar"
+
+    def forget(self):
+        self.podman("rm", "--force", self.name)
 
     def checkpoint(self, *options, status=0):
         where = [f"--export={self.archive}", "--compress=none"]

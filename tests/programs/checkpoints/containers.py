@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import commanded
 from contained import MANIFEST, Podman, Runc, call
 from daemons import Containerd, Docker
 from killed_runtime import killing
@@ -145,7 +146,6 @@ def refusals(container):
     container.await_lines(3)
     said = container.checkpoint("--lazy-pages", status=1)
     ensure("--lazy-pages" in said, said)
-    told_by_whom(container, "eigentime-oci --root")
     written = len(container.lines())
     container.await_lines(written + 3)
     container.checkpoint()
@@ -214,6 +214,10 @@ def main(case, ticker):
         "refusals": lambda: refusals(container),
         "by_daemon": lambda: by_daemon(container),
         "kept": lambda: kept(container),
+        "commanded": lambda policy: commanded.moves(container, TIMELINE, policy),
+        "commanded-plain": lambda policy: commanded.moves(container, {}, policy),
+        "commanded-changed": lambda: commanded.changed(container, TIMELINE),
+        "commanded-refused": lambda: commanded.refused(container, TIMELINE),
     }
     try:
         cases[kind](*rest)

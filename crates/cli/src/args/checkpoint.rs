@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use eigentime_checkpoint::{Requested, parse_slew_rate};
 use eigentime_supervisor::Onward;
 use eigentime_supervisor::registry::Name;
 use eigentime_timeline::Rate;
@@ -37,8 +38,7 @@ Examples:
 /// Options of `eigentime checkpoint`.
 #[derive(Debug, Args)]
 pub struct CheckpointOptions {
-    /// The timeline to checkpoint, with all its members. For a container, the command of its engine
-    /// is printed instead
+    /// The timeline to checkpoint, with all its members, or the container, by its engine
     #[arg(value_name = "NAME", required_unless_present_any = ["pid", "complete", "hold"], conflicts_with = "pid")]
     pub name: Option<Name>,
 
@@ -97,9 +97,10 @@ pub struct RestoreOptions {
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 
-    /// How the clocks resume: continue, catch-up, slew, or wall=POLICY,monotonic=POLICY
-    #[arg(long, value_name = "POLICY", default_value = "continue")]
-    pub policy: Onward,
+    /// How the clocks resume: continue, catch-up, slew, or wall=POLICY,monotonic=POLICY [default:
+    /// continue]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<Onward>,
 
     /// With `slew`, how many seconds the clocks gain or lose per second: 0.001 to 0.9 [default:
     /// 0.1]
@@ -131,11 +132,17 @@ pub struct RestoreOptions {
     pub json: bool,
 }
 
-fn parse_slew_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    match (0.001..=0.9).contains(&rate) {
-        true => Ok(rate),
-        false => Err("it must be 0.001 to 0.9".to_owned()),
+impl RestoreOptions {
+    /// The options for the clocks.
+    pub fn requested(&self) -> Requested {
+        Requested {
+            policy: self.policy,
+            slew_rate: self.slew_rate,
+            rate: self.rate,
+            freeze: self.freeze,
+            timeline: self.timeline.clone(),
+            join: self.join.clone(),
+        }
     }
 }
 
