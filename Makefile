@@ -71,7 +71,7 @@ image: $(call setup,build packages) ## build the image for clusters, build/packa
 manifests: $(helm) ## regenerate deploy/kubernetes/manifests from the chart
 	scripts/manifests.sh
 
-criu: $(call setup,build) ## fetch CRIU 4 for the tests of checkpoints, build/criu, unless the machine has it
+criu: $(call setup,build) ## fetch CRIU 4.2 for the tests of checkpoints, build/criu, unless the machine has it
 	scripts/criu.sh
 
 docker: $(call setup,build) ## fetch a dockerd that passes annotations for the examples, build/docker, unless the machine has it

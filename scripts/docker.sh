@@ -10,4 +10,4 @@ export PATH=$PWD/build/docker/usr/sbin:$PATH:/usr/sbin:/sbin
 
 version=$(dockerd --version | sed -nE 's/^Docker version ([0-9]+).*/\1/p') || version=0
 if [ "$version" -ge "$FIRST" ]; then exit 0; fi
-scripts/unpack.sh docker.io "$PWD/build/docker" || echo "docker: the examples with annotations are skipped" >&2
+scripts/unpack.sh trixie docker.io "$PWD/build/docker" || echo "docker: the examples with annotations are skipped" >&2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Unpacks a package of Debian trixie into a folder, for tests that need what this machine's distribution lacks. Nothing
+# Unpacks a package of a later Debian into a folder, for tests that need what this machine's distribution lacks. Nothing
 # is installed, and an ordinary user can run it. The package is verified with the key of Debian's archive.
 #
-#   scripts/unpack.sh PACKAGE FOLDER            the package alone
-#   scripts/unpack.sh --needed PACKAGE FOLDER   with all packages that it needs
+#   scripts/unpack.sh SUITE PACKAGE FOLDER            the package alone
+#   scripts/unpack.sh --needed SUITE PACKAGE FOLDER   with all packages that it needs
 set -euo pipefail
 
 say() { echo "unpack: $*" >&2; }
@@ -11,7 +11,7 @@ die() { say "$@"; exit 1; }
 
 get=(download)
 if [ "$1" = --needed ]; then get=(install --yes --download-only); shift; fi
-readonly PACKAGE=$1 FOLDER=$2 SUITE=trixie
+readonly SUITE=$1 PACKAGE=$2 FOLDER=$3
 
 command -v apt-get >/dev/null || die "$PACKAGE: this machine has no packages of Debian"
 if [ "$(dpkg --print-architecture)" != amd64 ]; then die "$PACKAGE: only for amd64"; fi

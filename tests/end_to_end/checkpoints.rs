@@ -21,6 +21,9 @@ const LIMIT: Duration = Duration::from_secs(300);
 const ROUNDS: u32 = 3;
 const KILLING_ROUNDS: u32 = 3;
 
+/// Earlier versions cannot dump TCP sockets on Linux 6.16 and later.
+const FIRST_CRIU: (u32, u32) = (4, 2);
+
 /// What sets them.
 const MOVING: &str = "EIGENTIME_CHECKPOINT_ROUNDS";
 const KILLING: &str = "EIGENTIME_KILLING_ROUNDS";
@@ -57,8 +60,12 @@ pub fn criu() -> Option<PathBuf> {
     let is_new = |path: &PathBuf| {
         let told = Command::new(path).arg("--version").output();
         let text = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
-        let major = |text: String| text.strip_prefix("Version: ")?.split('.').next()?.parse().ok();
-        text.ok().and_then(major).is_some_and(|major: u32| major >= 4)
+        let version = |text: String| {
+            let mut numbers = text.strip_prefix("Version: ")?.split('.');
+            let mut next = || numbers.next()?.trim().parse::<u32>().ok();
+            Some((next()?, next()?))
+        };
+        text.ok().and_then(version).is_some_and(|version| version >= FIRST_CRIU)
     };
     let brought = workspace::root().join("build/criu/criu");
     [Some(brought), find_tool("criu")].into_iter().flatten().find(is_new)
@@ -71,7 +78,7 @@ pub fn add(suite: &mut Suite) {
             Need::Root,
             Need::Tool("python3"),
             Need::Tool("unshare"),
-            Need::Other(criu().is_some(), "CRIU 4 (make criu)".to_owned()),
+            Need::Other(criu().is_some(), "CRIU 4.2 (make criu)".to_owned()),
         ];
         own.into_iter().chain(other.iter().cloned()).collect::<Vec<_>>()
     };
@@ -84,6 +91,8 @@ pub fn add(suite: &mut Suite) {
         });
     };
     let c = || vec![Program::Ticking.path(Build::Dynamic).into()];
+    let counted = || vec![Program::Counted.path(Build::Static).into()];
+    let counts = with(&[Need::Program(Build::Static)]);
     let go = || vec![Program::Ticking.path(Build::Go).into()];
     let python = || script("languages/ticking.py");
     let java = || {
@@ -120,7 +129,18 @@ pub fn add(suite: &mut Suite) {
         for (label, policy) in POLICIES.into_iter().chain([REVERSED]).chain(SLEWS) {
             let name = format!("checkpoints::{kind}::{label}::first_reading");
             let case = format!("{kind}-first:{policy}");
-            suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
+            suite.test(name, &counts, move || moves(&case, counted()));
+        }
+        for (way, label, policy) in [
+            ("tcp", "continue", "continue"),
+            ("tcp", "catch_up", "catch-up"),
+            ("unix", "catch_up", "catch-up"),
+            ("pipe", "continue", "continue"),
+        ] {
+            let case = format!("{kind}-connected:{way}:{policy}");
+            let name = format!("checkpoints::{kind}::{label}::connected::{way}");
+            let needs = with(&[Need::Tool("ip")]);
+            suite.test(name, &needs, move || moves(&case, script("checkpoints/connected.py")));
         }
         for (label, policy) in POLICIES.into_iter().chain(SLEWS) {
             let name = format!("checkpoints::{kind}::{label}::tls");
@@ -185,7 +205,7 @@ pub fn add(suite: &mut Suite) {
             suite.test(name, &with(&[Need::Program(Build::Dynamic)]), move || moves(&case, c()));
             let name = format!("checkpoints::{kind}::{label}::first_reading");
             let case = format!("{kind}-first:{policy}");
-            suite.test(name, &with(&[]), move || moves(&case, Vec::new()));
+            suite.test(name, &counts, move || moves(&case, counted()));
             waits(suite, kind, label, policy);
         }
         for (name, case, program) in [
@@ -245,6 +265,14 @@ pub fn add(suite: &mut Suite) {
         (
             "traced::any_of_us_killed_at_any_moment",
             "traced-killing-all",
+            KILLING,
+            KILLING_ROUNDS,
+            c,
+        ),
+        ("all_of_us_killed_at_any_moment", "named-killing-together", KILLING, KILLING_ROUNDS, c),
+        (
+            "traced::all_of_us_killed_at_any_moment",
+            "traced-killing-together",
             KILLING,
             KILLING_ROUNDS,
             c,
@@ -330,6 +358,14 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         let own = [&own[..], &daemons(engine).iter().map(|it| Need::Tool(it)).collect::<Vec<_>>()]
             .concat();
         let needs = with(&[&own[..], &[Need::Program(Build::Static)]].concat());
+        if engine != "containerd" {
+            for (label, policy) in POLICIES {
+                let name =
+                    format!("checkpoints::containers::{engine}::named::{label}::first_reading");
+                let case = format!("{engine}:first:{policy}");
+                suite.test(name, &needs, move || contained(LIMIT, &case, Program::Counted));
+            }
+        }
         let more: &[(&str, &str)] = match engine {
             "runc" => &[("refusals", "refusals"), ("joined", "joined")],
             "docker" => &[("by_daemon", "by_daemon")],
@@ -360,24 +396,22 @@ fn containers(suite: &mut Suite, with: &impl Fn(&[Need]) -> Vec<Need>) {
         };
         for (label, case) in cases.iter().filter(is_made).cloned().chain(more) {
             let name = format!("checkpoints::containers::{engine}::{label}");
-            suite.test(name, &needs, move || contained(&format!("{engine}:{case}")));
+            let case = format!("{engine}:{case}");
+            suite.test(name, &needs, move || contained(LIMIT, &case, Program::Ticking));
         }
         if engine == "runc" {
             let name = "checkpoints::containers::runc::killed_at_any_moment";
             suite.test(name, &needs, || {
                 let rounds = workspace::number_set_by(KILLING, KILLING_ROUNDS)?;
-                contained_within(LIMIT + ROUND * rounds, &format!("runc:killing:{rounds}"))
+                let limit = LIMIT + ROUND * rounds;
+                contained(limit, &format!("runc:killing:{rounds}"), Program::Ticking)
             });
         }
     }
 }
 
-fn contained(case: &str) -> Outcome {
-    contained_within(LIMIT, case)
-}
-
-fn contained_within(limit: Duration, case: &str) -> Outcome {
-    let program = vec![Program::Ticking.path(Build::Static).into()];
+fn contained(limit: Duration, case: &str, program: Program) -> Outcome {
+    let program = vec![program.path(Build::Static).into()];
     case_of(limit, &["python3"], "containers.py", case, program)
 }
 

@@ -49,6 +49,7 @@ pub enum Program {
     Moving,
     Quiet,
     Sleepers,
+    Counted,
 }
 
 /// How to compile it. The kinds of C program differ in where they keep their system calls and how
@@ -102,6 +103,7 @@ const ALL: &[(Program, &[Build])] = {
         (Moving, &[Dynamic]),
         (Quiet, &[Dynamic]),
         (Sleepers, &[Dynamic]),
+        (Counted, &[Static]),
     ]
 };
 
@@ -140,6 +142,7 @@ impl Program {
             Program::Moving => "moving",
             Program::Quiet => "quiet",
             Program::Sleepers => "sleepers",
+            Program::Counted => "counted",
         }
     }
 

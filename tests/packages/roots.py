@@ -112,7 +112,7 @@ def ubuntu_keys() -> Path:
         if (root / UBUNTU_KEYS).exists():
             return root / UBUNTU_KEYS
     try:
-        run(TOP / "scripts/unpack.sh", "ubuntu-keyring", fetched)
+        run(TOP / "scripts/unpack.sh", "trixie", "ubuntu-keyring", fetched)
     except AssertionError as error:
         raise unittest.SkipTest(
             f"needs the keys of Ubuntu's archive: {error}"

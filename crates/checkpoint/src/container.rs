@@ -12,6 +12,7 @@ use std::process::{Command, ExitStatus};
 use std::time::SystemTime;
 
 use eigentime_supervisor::container::{self, Container as Identity};
+use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::{Onto, enter_time_of, match_version};
 use nix::unistd::mkdtemp;
 
@@ -117,16 +118,25 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     match refusal(&place.0) {
         Some(reason) => Err(Error::Subject(reason)),
         None if status.success() => Ok(status),
-        None => failure(&identity.id, &place.0, &log, begun).map_or(Ok(status), Err),
+        None => {
+            let failed = failure(&identity.id, timeline.as_ref(), &place.0, &log, begun);
+            failed.map_or(Ok(status), Err)
+        }
     }
 }
 
 /// Why CRIU, if it was started, could not dump a container: the runtime itself only names the log.
-fn failure(container: &str, place: &Path, log: &Path, begun: SystemTime) -> Option<Error> {
+fn failure(
+    container: &str,
+    timeline: Option<&Name>,
+    place: &Path,
+    log: &Path,
+    begun: SystemTime,
+) -> Option<Error> {
     let is_new = fs::metadata(log).and_then(|it| it.modified()).is_ok_and(|at| at >= begun);
     let text = is_new.then(|| fs::read(log).ok())??;
     let reason = reason(&String::from_utf8_lossy(&text))?;
-    Some(not_dumped(format!("container {container}"), reason, place, log))
+    Some(not_dumped(format!("container {container}"), timeline, reason, place, log))
 }
 
 /// Makes the runtime write the memory of a container that will be dumped later.

@@ -130,7 +130,8 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     } else if partial.exists() {
         let log = partial.join(OWN.images).join(LOG);
         let reason = "it has not run the script".to_owned();
-        return Err(not_dumped(format!("process {root}"), reason, partial, &log));
+        let what = format!("process {root}");
+        return Err(not_dumped(what, subject.named(), reason, partial, &log));
     } else if let Some(name) = timeline.as_ref().filter(|_| subject.is_whole) {
         remove_timeline(name);
     }

@@ -49,6 +49,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use eigentime_supervisor::registry::Name;
+
 pub use container::{
     Container, Onward, Restarted, dump as dump_container, pre_dump as pre_dump_container,
     restore as restore_container,
@@ -81,11 +83,18 @@ pub enum Error {
     OldCriu { path: PathBuf, found: String },
     #[error(
         "criu cannot dump {what}: {reason}\n\
-         help: it continues as before; {}details are in {log}. `eigentime ctl save` saves the \
-         clocks of a timeline, and `eigentime run --continue` starts programs on them",
-        before_more(help)
+         help: it continues as before; {}details are in {log}. {}",
+        before_more(help),
+        without_criu(timeline.as_ref())
     )]
-    NotDumped { what: String, reason: String, help: &'static str, log: PathBuf },
+    NotDumped {
+        what: String,
+        reason: String,
+        help: &'static str,
+        log: PathBuf,
+        /// Of the subject, if it has a name of its own.
+        timeline: Option<Name>,
+    },
     #[error("criu cannot restore {what}: {reason}\nhelp: {help}; details are in {log}")]
     NotRestored { what: String, reason: String, help: &'static str, log: PathBuf },
     #[error(
@@ -137,4 +146,17 @@ fn nanos(span: Duration) -> u64 {
 /// The help as a prefix of further text, or nothing if it is empty.
 fn before_more(help: &str) -> String {
     if help.is_empty() { String::new() } else { format!("{help}; ") }
+}
+
+/// What can be saved without CRIU.
+fn without_criu(timeline: Option<&Name>) -> String {
+    match timeline {
+        Some(name) => format!(
+            "`eigentime ctl save {name}` saves the clocks of its timeline, and `eigentime run \
+             --continue` starts programs on them"
+        ),
+        None => "Without criu, only the clocks of a timeline that has a name can be saved, which \
+                 `eigentime run --timeline NAME` makes"
+            .to_owned(),
+    }
 }

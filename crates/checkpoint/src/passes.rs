@@ -133,7 +133,10 @@ impl<'a> Passes<'a> {
         let log = images.join(LOG);
         let run = criu.start(&all, arguments, &log).and_then(|child| outcome(child, &log));
         match run.map_err(Error::file("run", Path::new("criu")))? {
-            Err(reason) => Err(not_dumped(format!("process {root}"), reason, self.partial, &log)),
+            Err(reason) => {
+                let what = format!("process {root}");
+                Err(not_dumped(what, self.subject.named(), reason, self.partial, &log))
+            }
             // Otherwise it has been moved by now.
             Ok(()) if verb == "pre-dump" || leave_running => {
                 let log = fs::read_to_string(&log).map_err(Error::file("read", &log))?;
@@ -162,8 +165,15 @@ pub fn refusal(directory: &Path) -> Option<String> {
     fs::read_to_string(directory.join(REFUSAL)).ok()
 }
 
-/// The error for what CRIU could not dump, with its log where the user can find it.
-pub fn not_dumped(what: String, reason: String, partial: &Path, log: &Path) -> Error {
+/// The error for what CRIU could not dump, which is on this timeline if that has a name of its own;
+/// with its log where the user can find it.
+pub fn not_dumped(
+    what: String,
+    timeline: Option<&Name>,
+    reason: String,
+    partial: &Path,
+    log: &Path,
+) -> Error {
     let reason = refusal(partial).unwrap_or(reason);
     let kept = match place_for_log() {
         Ok(place) => place.join(LOG),
@@ -171,13 +181,23 @@ pub fn not_dumped(what: String, reason: String, partial: &Path, log: &Path) -> E
     };
     // If it cannot be copied, it is lost.
     let _ = fs::copy(log, &kept);
-    Error::NotDumped { what, help: help_with(&reason), reason, log: kept }
+    let timeline = timeline.cloned();
+    Error::NotDumped { what, help: help_with(&reason), reason, log: kept, timeline }
 }
 
 /// What to do about the most frequent reasons.
 fn help_with(reason: &str) -> &'static str {
     const PEER: &str = "the peer of its socket must be in the checkpoint, too";
-    const HELP: [(&str, &str); 6] = [
+    const HELP: [(&str, &str); 8] = [
+        (
+            "Can't get 1:16 opt",
+            "on Linux 6.16 and later, criu needs version 4.2 to dump TCP and UDP sockets",
+        ),
+        (
+            "Connected TCP socket",
+            "to keep its TCP connections, add --criu-arg=--tcp-established to this command and to `eigentime \
+             restore`; for a container, --tcp-established to those of its engine",
+        ),
         (
             "Unable to detach from",
             "another process traces it, such as strace, a debugger or another criu: let that end first",

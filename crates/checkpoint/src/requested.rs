@@ -99,7 +99,7 @@ impl Requested {
         }
         let onward = policy.unwrap_or_default();
         if slew_rate.is_some() && !onward.slews() {
-            return Err(Error::Subject("a slew rate requires the policy slew".to_owned()));
+            return Err(Error::Subject("--slew-rate requires the policy slew".to_owned()));
         }
         let slew_rate = slew_rate.unwrap_or(SLEW_RATE);
         let clocked = Clocked { onward, slew_rate, rate, frozen: freeze };

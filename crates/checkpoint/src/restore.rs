@@ -139,7 +139,8 @@ pub fn not_restored(what: String, reason: String, log: PathBuf) -> Error {
 
 /// What to do about the most frequent reasons.
 fn help_with(reason: &str) -> &'static str {
-    const HELP: [(&str, &str); 4] = [
+    const HELP: [(&str, &str); 5] = [
+        ("Connected TCP socket", "it has TCP connections: add --criu-arg=--tcp-established"),
         (
             "Can't fork for",
             "that process ID is in use; restore it in another PID namespace (unshare --pid --fork \

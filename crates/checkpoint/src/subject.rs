@@ -37,6 +37,8 @@ pub struct Subject {
     pub root: i32,
     /// The timeline of all of them.
     pub timeline: Option<Name>,
+    /// Whether that has its name only while the checkpoint is made.
+    is_name_lent: bool,
     /// Whether the timeline has no other members.
     pub is_whole: bool,
     /// Notes for the user.
@@ -87,6 +89,11 @@ impl Found {
 }
 
 impl Subject {
+    /// The timeline by a name that it keeps.
+    pub fn named(&self) -> Option<&Name> {
+        self.timeline.as_ref().filter(|_| !self.is_name_lent)
+    }
+
     /// All members of a timeline.
     fn whole(registry: &Registry, name: Name, shown: &Shown) -> Result<Self, Error> {
         let members: HashSet<i32> = shown.members.iter().map(|member| member.pid).collect();
@@ -120,11 +127,17 @@ impl Subject {
             && eigentime_supervisor::lend_name(root)?
             && let Some(found) = Self::on_named(root, &mut silent)?
         {
-            return Ok(found);
+            return Ok(Self { is_name_lent: true, ..found });
         }
         let on_one = |pid: &i32| is_in_timeline(pid).unwrap_or(false);
         match tree_of(Pid::from_raw(root)).into_iter().map(Pid::as_raw).find(on_one) {
-            None => Ok(Self { root, timeline: None, is_whole: false, notes: Vec::new() }),
+            None => Ok(Self {
+                root,
+                timeline: None,
+                is_name_lent: false,
+                is_whole: false,
+                notes: Vec::new(),
+            }),
             Some(pid) if pid == root && !silent.is_empty() => {
                 Err(Error::Subject(in_none(root, &silent)))
             }
@@ -150,7 +163,7 @@ impl Subject {
         let kept = "a timeline that is restored ends with its supervisor, without --keep-running";
         let kept = shown.keep_running.then(|| kept.to_owned());
         let notes = scheduled.into_iter().chain(kept).collect();
-        Self { root, timeline: Some(timeline), is_whole, notes }
+        Self { root, timeline: Some(timeline), is_name_lent: false, is_whole, notes }
     }
 
     /// The process, if it is a member of a named timeline; `silent` are those that do not answer.

@@ -30,11 +30,11 @@ pub fn add(suite: &mut Suite) {
     test("adopt::of_root", &[], || adopted_by_another(User::Myself, User::Nobody));
     test("adopt::of_nobody", &[], || adopted_by_another(User::Nobody, User::Myself));
     test("adopt::from_inside", &[], adopted_from_inside);
-    let has_criu = Need::Other(criu().is_some(), "CRIU 4 (make criu)".to_owned());
+    let has_criu = Need::Other(criu().is_some(), "CRIU 4.2 (make criu)".to_owned());
     test("checkpoint::of_another_user", &[has_criu], checkpoint_of_another_user);
     let runs = |criu| exits_with(User::Nobody.wrap(criu).arg("--version"), 0);
     let runs_criu = criu().is_some_and(runs);
-    let runs_criu = Need::Other(runs_criu, "CRIU 4 (make criu) that nobody may run".to_owned());
+    let runs_criu = Need::Other(runs_criu, "CRIU 4.2 (make criu) that nobody may run".to_owned());
     test("checkpoint::by_nobody", &[runs_criu], checkpoint_by_nobody);
 }
 

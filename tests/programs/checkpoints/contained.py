@@ -58,7 +58,7 @@ class Container:
     WORDS = ("/bin/sh", "-c", "exec /bin/ticker >/data/out")
 
     def __init__(self, ticker):
-        self.root = root_file_system(ticker)
+        self.ticker, self.root = ticker, root_file_system(ticker)
         self.data = Path("data").absolute()
         self.data.mkdir()
 

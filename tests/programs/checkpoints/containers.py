@@ -13,6 +13,7 @@ from pathlib import Path
 import commanded
 from contained import MANIFEST, Podman, Runc, call
 from daemons import Containerd, Docker
+from first import judge, on_host
 from killed_runtime import killing
 from moving import (
     EIGENTIME,
@@ -46,6 +47,21 @@ def moves(container, annotations, policy):
     found = ticks(container.lines())
     check_policy(found, before, container.stood(), policy, rate, began, done)
     lives(container, rate)
+
+
+def first(container, annotations, policy):
+    """The same to a millisecond, of its first reading."""
+    rate = int(annotations.get("io.eigentime.rate", 1))
+    container.start(annotations)
+    container.await_lines(5)
+    container.checkpoint()
+    before = len(container.lines())
+    time.sleep(1)
+    early, began = on_host(container.ticker), time.time_ns()
+    container.restore(f"--eigentime-policy={policy}")
+    container.await_lines(before + 2)
+    hosts = early, on_host(container.ticker)
+    judge(container, before, hosts, show(container.name), policy, rate, began)
 
 
 def moves_unseen(container, annotations, policy):
@@ -207,6 +223,7 @@ def main(case, ticker):
     moved = moves_unseen if engine == "containerd" else moves
     cases = {
         "plain": lambda policy: moves(container, {}, policy),
+        "first": lambda policy: first(container, TIMELINE, policy),
         "named": lambda policy: moved(container, TIMELINE, policy),
         "again": lambda: again(container),
         "joined": lambda: joined(container),

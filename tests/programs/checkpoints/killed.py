@@ -164,12 +164,15 @@ def ours():
             yield int(path.name), parent, name, words
 
 
-class Killing:
-    """A command of ours, of which one process is killed at a random moment."""
+ROLES = ["command", "guardian", "script", "supervisor"]
 
-    def __init__(self, chance, *words, supervisor=None):
-        """Its supervisor is that one, or else the one that the command starts."""
-        self.chance, self.supervisor = chance, supervisor
+
+class Killing:
+    """A command of ours, of which one process is killed at a random moment, or several together."""
+
+    def __init__(self, chance, *words, most=1, supervisor=None):
+        """At most that many roles. Its supervisor is that one, or else the one that the command starts."""
+        self.chance, self.most, self.supervisor = chance, most, supervisor
         self.before = {pid for pid, *_ in ours()}
         self.asked = subprocess.Popen(
             [EIGENTIME, *map(str, words)],
@@ -178,7 +181,7 @@ class Killing:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self.role = self.kill()
+        self.killed = self.kill()
 
     def role_of(self, pid, parent, name, words):
         if pid == self.asked.pid:
@@ -193,31 +196,53 @@ class Killing:
         is_new = pid not in self.before and parent != self.asked.pid
         return "supervisor" if is_new else None
 
+    def of_roles(self, roles):
+        for it in ours():
+            if (role := self.role_of(*it)) in roles:
+                yield it[0], role
+
     def kill(self):
-        wanted = self.chance.choice(["command", "guardian", "script", "supervisor"])
-        time.sleep(self.chance.random() / 2 if wanted != "script" else 0)
-        while not (found := [it[0] for it in ours() if self.role_of(*it) == wanted]):
+        """Returns the roles of those that were."""
+        count = self.chance.randint(1, self.most)
+        first, *others = self.chance.sample(ROLES, count)
+        time.sleep(self.chance.random() / 2 if first != "script" else 0)
+        while not any(self.of_roles([first])):
             if self.asked.poll() is not None:
-                return None
+                return frozenset()
         time.sleep(self.chance.random() / 100)
-        try:
-            os.kill(self.chance.choice(found), signal.SIGKILL)
-        except ProcessLookupError:
-            return None
-        return wanted
+        # None of them sees another end, or starts one that is missed.
+        stopped = {}
+        while found := dict(self.of_roles([first, *others])).items() - stopped.items():
+            stopped.update(pair for pair in found if told(pair[0], signal.SIGSTOP))
+        killed = [stopped[pid] for pid in stopped if told(pid, signal.SIGKILL)]
+        return frozenset(killed)
 
     def settle(self, moving):
-        """Does the program run, once all that was begun has ended? With its supervisor, it ends."""
+        """Is there the program, once all that was begun has ended? It ends with its supervisor, unless who sees to that
+        was killed as well: the guardian or, of one that is traced for life and stopped meanwhile, the command."""
         end = time.monotonic() + 60
         self.asked.wait(60)
         await_criu(end)
         written = len(moving.lines())
         while state := state_of(moving.pid):
-            if self.role != "supervisor" and len(moving.lines()) >= written + 2:
+            may_run = "supervisor" not in self.killed or "guardian" in self.killed
+            if may_run and len(moving.lines()) >= written + 2:
+                return True
+            is_traced = "--traced" in moving.timeline and self.supervisor is not None
+            if is_traced and state == "T" and self.killed >= {"command", "supervisor"}:
                 return True
             ensure(time.monotonic() < end, f"it is left in state {state}")
             time.sleep(0.02)
         return False
+
+
+def told(pid, number):
+    """Whether it was there to be sent a signal."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def forget_timeline(name):
@@ -225,13 +250,18 @@ def forget_timeline(name):
     subprocess.run([EIGENTIME, "ctl", "rm", name], check=False, capture_output=True)
 
 
-def killing_all(program, timeline, _rate, count):
-    """Any process of ours is killed: the program runs on, or there is a whole checkpoint of it, never both; there is
-    neither only where its supervisor was killed, with which programs end."""
+def killing_all(program, timeline, _rate, count, most=1):
+    """Processes of ours are killed, at most of that many roles at once.
+
+    - The program runs on, or there is a whole checkpoint of it, never both.
+    - There is neither only where its supervisor was killed, with which programs end.
+    - If who sees to that was killed as well, the program may be left, but not besides a checkpoint.
+    - Of what else was written, nothing is restored.
+    """
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     killed = collections.Counter()
-    role, number, moving = None, 0, None
+    roles, number, moving = frozenset(), 0, None
     try:
         for number in range(int(count)):
             if moving is None:
@@ -240,17 +270,20 @@ def killing_all(program, timeline, _rate, count):
             shutil.rmtree(moving.directory, ignore_errors=True)
             shown = show("all")
             words = ["checkpoint", "all", "-o", moving.directory]
-            killing = Killing(chance, *words, supervisor=shown["supervisor"])
-            killed[role := killing.role] += 1
+            killing = Killing(chance, *words, most=most, supervisor=shown["supervisor"])
+            roles = killing.killed
+            killed["+".join(sorted(roles))] += 1
             runs, is_written = killing.settle(moving), moving.directory.exists()
             ensure(not (runs and is_written), "it runs, and is in a checkpoint")
-            ensure(runs or is_written or role == "supervisor", "it is nowhere")
+            ensure(runs or is_written or "supervisor" in roles, "it is nowhere")
+            refuse_rest(moving.directory)
+            runs = runs and "supervisor" not in roles
             if not runs:
-                moving.reap()
+                moving.end()
                 forget_timeline("all")
             if is_written:
-                role = restore_killed(moving, chance)
-                killed[f"{role} of restore"] += 1
+                roles = restore_killed(moving, chance, most)
+                killed["+".join(sorted(roles)) + " of restore"] += 1
             elif not runs:
                 check_steps(ticks(moving.lines()))
                 moving = None
@@ -259,18 +292,29 @@ def killing_all(program, timeline, _rate, count):
             check_steps(ticks(moving.lines()))
             moving.end()
     except Wrong as wrong:
-        raise Wrong(f"seed {seed}, round {number}, {role} killed: {wrong}") from wrong
+        raise Wrong(
+            f"seed {seed}, round {number}, {set(roles)} killed: {wrong}"
+        ) from wrong
     print(dict(killed))
 
 
-def restore_killed(moving, chance):
+def refuse_rest(directory):
+    """What was not completed is not restored."""
+    for partial in directory.parent.glob(f"{directory.name}.partial-*"):
+        if not (partial / "manifest.json").exists():
+            said = command("restore", partial, status=125)
+            ensure("is not a complete checkpoint" in said, said)
+
+
+def restore_killed(moving, chance, most):
     """The same while it is restored: what does not run can be restored again, also if it has run for a moment."""
     written = moving.out.read_text()
-    killing = Killing(chance, "restore", moving.directory, "--timeline", "all")
-    if not killing.settle(moving):
-        moving.reap()
+    words = ["restore", moving.directory, "--timeline", "all"]
+    killing = Killing(chance, *words, most=most)
+    if not killing.settle(moving) or "supervisor" in killing.killed:
+        moving.end()
         # As the checkpoint knows it.
         moving.out.write_text(written)
         forget_timeline("all")
         moving.restore()
-    return killing.role
+    return killing.killed

@@ -1,4 +1,4 @@
-"""The runtime around a container's checkpoint is killed at random moments."""
+"""Processes of ours around a container's checkpoint are killed at random moments."""
 
 import os
 import random
@@ -11,42 +11,81 @@ from pathlib import Path
 from contained import MANIFEST, OCI, PATH
 from moving import Wrong, check_steps, ensure, ticks
 
+ROLES = ["command", "script", "supervisor", "guardian"]
+
 
 def killing(container, annotations, count):
-    """The container runs on, or it is in a whole checkpoint and can be restored."""
+    """The container runs on, or it is in a whole checkpoint and can be restored. It is in neither only where its
+    supervisor was killed, with which it ends. Nothing of it is left."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     container.start(annotations)
+    killed = []
     for number in range(count):
         try:
-            once(container, chance)
+            once(container, annotations, chance, killed)
         except Wrong as wrong:
-            raise Wrong(f"seed {seed}, round {number}: {wrong}") from wrong
+            raise Wrong(
+                f"seed {seed}, round {number}, {killed[-2:]}: {wrong}"
+            ) from wrong
     container.await_lines(len(container.lines()) + 2)
     check_steps(ticks(container.lines()))
+    print(killed)
 
 
-def once(container, chance):
+def once(container, annotations, chance, killed):
     container.await_lines(len(container.lines()) + 2)
     shutil.rmtree(container.images, ignore_errors=True)
-    kill(container, chance, container.checkpoint_words())
-    runs, is_written = container.runs(), (container.images / MANIFEST).exists()
+    killed.append(kill(container, chance, container.checkpoint_words()))
+    runs, is_written = settle(container, killed[-1]), is_whole(container)
     if runs:
         # It may have been written down to the end, and then been told to go on.
-        container.await_lines(len(container.lines()) + 2)
         return
-    ensure(is_written, "it is nowhere")
+    ensure(is_written or killed[-1] == "supervisor", "it is nowhere")
+    check_left(container)
+    if not is_written:
+        container.start(annotations)
+        return
     written = (container.data / "out").read_text()
-    kill(container, chance, container.restore_words())
-    if not container.runs():
-        container.remove()
+    killed.append(kill(container, chance, container.restore_words()) or "none")
+    if not settle(container, killed[-1]):
+        check_left(container)
         # As the checkpoint knows it.
         (container.data / "out").write_text(written)
         container.restore()
 
 
+def is_whole(container):
+    return (container.images / MANIFEST).exists()
+
+
+def settle(container, role):
+    """Does it run? It ends with its supervisor."""
+    written, end = len(container.lines()), time.monotonic() + 60
+    while container.runs():
+        if role != "supervisor" and len(container.lines()) >= written + 2:
+            return True
+        ensure(time.monotonic() < end, "it neither runs nor ends")
+        time.sleep(0.02)
+    return False
+
+
+def check_left(container):
+    """Nothing is left of one that does not run, once the runtime has deleted it."""
+    container.remove()
+    end = time.monotonic() + 60
+    while left := [*of_container(container), *of_us()]:
+        ensure(time.monotonic() < end, f"left: {[(it, words_of(it)) for it in left]}")
+        time.sleep(0.02)
+    mounts = Path("/proc/self/mounts").read_text()
+    ensure(str(Path.cwd()) not in mounts, f"left: {mounts}")
+    ensure(
+        not any(container.state.glob("*")), f"left: {list(container.state.glob('*'))}"
+    )
+
+
 def kill(container, chance, words):
-    """Kills eigentime-oci, or what CRIU has started of it, and waits for the end of what goes on without it."""
+    """Kills a process of ours, and waits for the end of what goes on without it; returns its role."""
     asked = subprocess.Popen(
         [OCI, "--eigentime-runtime", "runc", "--root", container.state, *words],
         stdin=subprocess.DEVNULL,
@@ -55,22 +94,23 @@ def kill(container, chance, words):
         env={**os.environ, "PATH": PATH},
     )
     end = time.monotonic() + 60
-    if chance.random() < 0.5:
-        time.sleep(chance.random() / 2)
-        asked.kill()
-    else:
-        while not (scripts := list(started(Path.cwd()))) and asked.poll() is None:
-            time.sleep(0.001)
-        time.sleep(chance.random() / 100)
-        for pid in scripts:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+    wanted = chance.choice(ROLES)
+    time.sleep(0 if wanted == "script" else chance.random() / 2)
+    while not (found := list(of_role(wanted, asked.pid))) and asked.poll() is None:
+        time.sleep(0.001)
+    time.sleep(chance.random() / 100)
+    is_killed = False
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            is_killed = True
+        except ProcessLookupError:
+            pass
     asked.wait(60)
     while any(is_runtime(pid, container.name) for pid in numbers()):
         ensure(time.monotonic() < end, "the runtime does not end")
         time.sleep(0.02)
+    return wanted if is_killed else None
 
 
 def numbers():
@@ -84,18 +124,49 @@ def words_of(pid):
         return []
 
 
-def started(here):
-    """What CRIU has started of ours in this directory."""
+def name_of(pid):
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def of_us():
+    """The processes of ours that are of this test."""
+    own = f"EIGENTIME_RUNTIME_DIR={os.environ['EIGENTIME_RUNTIME_DIR']}"
     for pid in numbers():
+        try:
+            variables = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if own in variables and name_of(pid).startswith("eigentime"):
+            yield pid
+
+
+def of_role(role, command):
+    for pid in of_us():
         words = words_of(pid)
-        is_ours = "--eigentime-complete" in words or "--eigentime-hold" in words
-        if is_ours and any(word.startswith(f"{here}/") for word in words):
+        is_script = "--eigentime-complete" in words or "--eigentime-hold" in words
+        is_one = {
+            "command": pid == command,
+            "script": is_script,
+            "supervisor": name_of(pid) == "eigentime" and not is_script,
+            "guardian": name_of(pid) == "eigentime-guard",
+        }
+        if is_one[role]:
+            yield pid
+
+
+def of_container(container):
+    """What it has started."""
+    for pid in numbers():
+        try:
+            groups = Path(f"/proc/{pid}/cgroup").read_text()
+        except OSError:
+            continue
+        if container.name in groups:
             yield pid
 
 
 def is_runtime(pid, name):
-    try:
-        command = Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return False
-    return command == "runc" and name in words_of(pid)
+    return name_of(pid) == "runc" and name in words_of(pid)

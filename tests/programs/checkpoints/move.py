@@ -24,10 +24,12 @@ import time
 from pathlib import Path
 
 from certificates import tls
+from connections import connected
 from contended import contended, retried
-from databases import SLEW, postgres, redis
+from databases import postgres, redis
+from first import first_reading
 from joining import joining_refused, joining_waits, joins
-from killed import killing, killing_all, killing_restore
+from killed import ROLES, killing, killing_all, killing_restore
 from moving import (
     EIGENTIME,
     KINDS,
@@ -35,13 +37,11 @@ from moving import (
     TIMELINE,
     Moving,
     Wrong,
-    catches_up,
     check_policy,
     check_steps,
     command,
     ensure,
     judge_waits,
-    policy_of,
     show,
     slews,
     ticks,
@@ -593,61 +593,6 @@ def children(program, timeline, _rate):
     moving.end()
 
 
-def first_reading(_program, timeline, rate, policy):
-    """Each clock is where the policy says, and what is read first is so, to a millisecond."""
-    read = (
-        "import time\n"
-        "while True:\n"
-        "    print(*[time.clock_gettime_ns(clock) for clock in (1, 0, 1)], flush=True)\n"
-        "    time.sleep(0.05)"
-    )
-    moving = Moving("first", ["/usr/bin/python3", "-c", read], timeline)
-    moving.await_lines(5)
-    moving.checkpoint()
-    moving.reap()
-    before = len(moving.lines())
-    time.sleep(1)
-    began = time.time_ns()
-    moving.restore("--policy", policy)
-    moving.await_lines(before + 2)
-    shown = show("first")
-    clocks = {
-        clock["clock"]: (int(clock["virtual_ns"]), int(clock["host_ns"]))
-        for clock in shown["clocks"]
-    }
-    saved = moving.stood()
-    host = clocks["realtime"][1]
-    passed = {
-        clock: clocks[clock][0] - stood for clock, stood in saved["clocks"].items()
-    }
-    ensure(len(passed) == 5, f"{passed}")
-    away = (host - saved["host_realtime_ns"]) * rate
-    for clock, by in passed.items():
-        if catches_up(policy, clock):
-            ensure(abs(by - away) < MS, f"{clock} is {by - away} ns off: {passed}")
-            continue
-        fastest = rate * (1 + SLEW) if slews(policy, clock) else rate
-        ensure(0 <= by <= (host - began) * fastest, f"{clock} has gone on by {by} ns")
-        alike = policy_of(policy, clock)
-        onward = [by for it, by in passed.items() if policy_of(policy, it) == alike]
-        ensure(by - min(onward) < MS, f"{clock} is not where the others are: {passed}")
-    if slews(policy, "realtime") != slews(policy, "monotonic"):
-        # They run at different rates.
-        return moving.end()
-    ahead = clocks["realtime"][0] - clocks["monotonic"][0]
-    readings = [[int(word) for word in line.split()] for line in moving.lines()]
-    first, between, then = next(
-        reading
-        for reading in readings[before:]
-        if reading[0] >= saved["clocks"]["monotonic"]
-    )
-    # The wall clock was read between two readings of the monotonic one.
-    ensure(
-        first - MS <= between - ahead <= then + MS, f"{first} {between} {then}: {ahead}"
-    )
-    moving.end()
-
-
 def attached(program):
     """A process that was attached is moved as one that was started in its timeline."""
     moving = Moving("attached", program)
@@ -698,9 +643,6 @@ def twice(_program):
     moving.end()
 
 
-MS = 1_000_000
-
-
 def main(case, *program):
     # The first numbers are taken again by those who restore.
     Path("/proc/sys/kernel/ns_last_pid").write_text("500")
@@ -728,6 +670,8 @@ def main(case, *program):
         "rounds": rounds,
         "killing": killing,
         "killing-all": killing_all,
+        "killing-together": functools.partial(killing_all, most=len(ROLES)),
+        "connected": connected,
     }
     cases = {
         f"{kind}-{what}": functools.partial(case, program, *options)
