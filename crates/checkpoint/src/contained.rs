@@ -8,15 +8,13 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dump::Dumped;
 use crate::engines::{Known, Words};
 use crate::passes::Dumping;
-use crate::restore::Restoring;
-use crate::{Criu, Error, nanos};
+use crate::requested::Requested;
+use crate::{Criu, Error};
 
 const MANIFEST: &str = "container.json";
 
@@ -35,9 +33,8 @@ struct Manifest {
     known: Known,
 }
 
-/// Makes its engine write a container to a new directory.
-pub fn dump(known: Known, dumping: &Dumping<'_>, directory: &Path) -> Result<Dumped, Error> {
-    let begin = Instant::now();
+/// Makes its engine write a container to a new directory; returns notes for the user.
+pub fn dump(known: &Known, dumping: &Dumping<'_>, directory: &Path) -> Result<Vec<String>, Error> {
     let mut more = dumping.arguments.to_vec();
     more.extend(dumping.leave_running.then(|| OsString::from(LEAVE_RUNNING)));
     let words = Words { directory, clocks: &[], more: &more };
@@ -45,30 +42,20 @@ pub fn dump(known: Known, dumping: &Dumping<'_>, directory: &Path) -> Result<Dum
     if known.restore(&words).is_none() {
         let engine = known.engine.name();
         let command = in_words(&command);
-        return Err(Error::Container { container: known.container, engine, command });
+        let container = known.container.clone();
+        return Err(Error::Container { container, engine, command });
     }
     let parent = directory.parent().unwrap_or(directory);
     fs::create_dir_all(parent).map_err(Error::file("make", parent))?;
     DirBuilder::new().mode(0o700).create(directory).map_err(Error::file("make", directory))?;
-    let dumped = write(&known, directory).and_then(|()| run(&known, dumping.criu, &mut command));
+    let dumped = write(known, directory).and_then(|()| run(known, dumping.criu, &mut command));
     if let Err(error) = dumped {
         // Nothing can be restored from what is left.
         let _ = fs::remove_dir_all(directory);
         return Err(error);
     }
-    let mut notes = Vec::new();
-    if dumping.pre_dump {
-        notes.push("its memory was written while it was stopped: its engine decides that".into());
-    }
-    Ok(Dumped {
-        pid: None,
-        timeline: None,
-        container: Some(known.container),
-        directory: directory.to_owned(),
-        took_ns: nanos(begin.elapsed()),
-        stopped_ns: Vec::new(),
-        notes,
-    })
+    let note = "its memory was written while it was stopped: its engine decides that";
+    Ok(dumping.pre_dump.then(|| note.to_owned()).into_iter().collect())
 }
 
 fn write(known: &Known, directory: &Path) -> Result<(), Error> {
@@ -95,22 +82,28 @@ pub fn read(directory: &Path) -> Result<Option<Known>, Error> {
     }
 }
 
-/// Makes its engine restore a container; returns its name.
-pub fn restore(known: Known, restoring: &Restoring<'_>, directory: &Path) -> Result<String, Error> {
-    restoring.requested.destination()?;
-    let mut clocks = restoring.requested.clone();
+/// Makes its engine restore a container, with more arguments for it.
+pub fn restore(
+    known: &Known,
+    requested: &Requested,
+    criu: &Criu,
+    more: &[OsString],
+    directory: &Path,
+) -> Result<(), Error> {
+    requested.destination()?;
+    let mut clocks = requested.clone();
     if clocks.join.is_none() {
         // With a policy, one that was on no timeline gets one, as processes do.
         clocks.policy.get_or_insert_default();
     }
-    let words = Words { directory, clocks: &clocks.texts(), more: restoring.arguments };
+    let words = Words { directory, clocks: &clocks.texts(), more };
     let damaged = || Error::Damaged {
         path: directory.join(MANIFEST),
         reason: format!("{} restores nothing from a directory", known.engine.name()),
     };
     let mut command = known.restore(&words).ok_or_else(damaged)?;
     let existed = known.is_there();
-    let restored = run(&known, restoring.criu, &mut command);
+    let restored = run(known, criu, &mut command);
     if restored.is_err()
         && !existed
         && let Some(mut remove) = known.remove()
@@ -118,7 +111,7 @@ pub fn restore(known: Known, restoring: &Restoring<'_>, directory: &Path) -> Res
         // It may have failed before there was any.
         let _ = remove.stdin(Stdio::null()).output();
     }
-    restored.map(|()| known.container)
+    restored
 }
 
 /// Runs a command of an engine, which reports its own failures.

@@ -97,7 +97,18 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     let begin = Instant::now();
     let subject = match Found::find(of)? {
         Found::Processes(subject) => subject,
-        Found::Container(known) => return contained::dump(known, dumping, &directory),
+        Found::Container(known) => {
+            let notes = contained::dump(&known, dumping, &directory)?;
+            return Ok(Dumped {
+                pid: None,
+                timeline: None,
+                container: Some(known.container),
+                directory,
+                took_ns: nanos(begin.elapsed()),
+                stopped_ns: Vec::new(),
+                notes,
+            });
+        }
     };
     let Subject { root, timeline, .. } = &subject;
     let partial = Partial::of(&directory)?;

@@ -73,8 +73,9 @@ pub fn restore(restoring: &Restoring<'_>) -> Result<Restored, Error> {
     let directory = trust::check(restoring.directory)?;
     match contained::read(&directory)? {
         Some(known) => {
-            let container = contained::restore(known, restoring, &directory)?;
-            Ok(Restored::Container { container })
+            let Restoring { requested, criu, arguments, .. } = *restoring;
+            contained::restore(&known, requested, criu, arguments, &directory)?;
+            Ok(Restored::Container { container: known.container })
         }
         None => restore_processes(restoring, &directory).map(Restored::Processes),
     }
