@@ -19,7 +19,7 @@ enum Source {
 use Source::{Own, Timer, Waits};
 
 /// By the number of the call.
-const SOURCES: [(u32, Source); 44] = [
+const SOURCES: [(u32, Source); 45] = [
     (202, Waits), // futex
     (232, Waits), // epoll_wait
     (281, Waits), // epoll_pwait
@@ -64,6 +64,7 @@ const SOURCES: [(u32, Source); 44] = [
     (317, Own(watched::seccomp)),
     (157, Own(watched::prctl)),
     (13, Own(watched::rt_sigaction)),
+    (101, Own(watched::ptrace)),
 ];
 
 /// A row without cases does not build, unless its call only blocks: that is made as it is.

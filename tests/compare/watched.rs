@@ -11,6 +11,7 @@ const GETGROUPS: u32 = 115;
 const SECCOMP: u32 = 317;
 const PRCTL: u32 = 157;
 const RT_SIGACTION: u32 = 13;
+const PTRACE: u32 = 101;
 
 fn quick(name: String, nr: u32, args: [u64; 6]) -> Case {
     Case::alone(name, move |world| {
@@ -135,5 +136,25 @@ pub fn rt_sigaction() -> Vec<Case> {
             })
         }),
     );
+    cases
+}
+
+/// Requests that cannot succeed, whoever traces the caller.
+pub fn ptrace() -> Vec<Case> {
+    const ATTACH: u64 = 16;
+    const SEIZE: u64 = 0x4206;
+    const UNKNOWN: u64 = 99;
+    // SAFETY: getpid has no preconditions.
+    let own = || unsafe { libc::getpid() } as u64;
+    let mut cases: Vec<_> =
+        [("attach/nobody", ATTACH), ("seize/nobody", SEIZE), ("unknown", UNKNOWN)]
+            .map(|(name, request)| {
+                let nobody = i32::MAX as u64;
+                quick(format!("ptrace/{name}"), PTRACE, [request, nobody, 0, 0, 0, 0])
+            })
+            .into();
+    cases.push(Case::alone("ptrace/attach/itself", move |world: &mut World| {
+        world.quick("", PTRACE, &[ATTACH, own(), 0, 0, 0, 0]);
+    }));
     cases
 }

@@ -64,6 +64,14 @@ pub fn add(suite: &mut Suite) {
     let needs = [Need::Tool("strace"), Need::Root];
     suite.test("debuggable::traced_from_outside", &needs, traced_from_outside);
     suite.test("debuggable::traced_from_inside", &[Need::Tool("strace")], traced_from_inside);
+    let refused = Need::Tool("strace");
+    for (name, option, why) in [
+        ("asked", "--traced", "by --traced"),
+        ("frozen", "--freeze", "since the clocks are frozen"),
+    ] {
+        let test = format!("debuggable::refused_inside::{name}");
+        suite.test(test, std::slice::from_ref(&refused), move || refused_inside(option, why));
+    }
     suite.test("debuggable::gdb_from_outside", &[Need::Tool("gdb"), Need::Root], gdb_from_outside);
 }
 
@@ -307,6 +315,19 @@ fn traced_from_inside() -> Outcome {
     finished.expect_code(0)?;
     finished.ensure(finished.output() == format!("traced\n{YEAR}"), "the debugger did not work")?;
     finished.ensure(finished.errors.contains("traced by a debugger"), "nothing is said")
+}
+
+/// Where the supervisor traces all programs, a debugger fails, and one note says why.
+fn refused_inside(option: &str, why: &str) -> Outcome {
+    let script = "for _ in 1 2; do strace -o /dev/null true && exit 1; done; \
+        strace -o /dev/null -p $$ && exit 1; exit 0";
+    let mut command = User::Myself.eigentime(&[option, "--date", DATE])?;
+    let finished = run(command.args(["sh", "-c", script]), LIMIT)?;
+    finished.expect_code(0)?;
+    let notes: Vec<_> =
+        finished.errors.lines().filter(|line| line.starts_with("eigentime: ")).collect();
+    let is_it = |note: &str| note.contains("strace cannot trace") && note.contains(why);
+    finished.ensure(notes.len() == 1 && is_it(notes[0]), format_args!("the notes: {notes:?}"))
 }
 
 fn gdb_from_outside() -> Outcome {

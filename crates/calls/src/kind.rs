@@ -87,6 +87,8 @@ pub enum Watch {
     /// `rt_sigaction` with a handler for a signal with which the C library cancels threads: the
     /// handler inspects the interrupted instruction, and must not see the image.
     Cancellation,
+    /// `ptrace` that begins to trace a thread, which fails if the supervisor traces it.
+    Debugger,
 }
 
 /// PR_SET_DUMPABLE.
@@ -104,6 +106,11 @@ pub const SOCKET_TIMEOUTS: [u32; 4] = [20, 21, 66, 67];
 /// The signals with which C libraries cancel threads: SIGCANCEL of glibc and of musl. Their other
 /// uses are rare.
 pub const CANCELLATION_SIGNALS: [u32; 2] = [32, 33];
+
+/// PTRACE_TRACEME.
+pub const PTRACE_TRACEME: u32 = 0;
+/// The requests that begin to trace a thread: PTRACE_TRACEME, PTRACE_ATTACH and PTRACE_SEIZE.
+pub const BEGINNINGS_OF_TRACING: [u32; 3] = [PTRACE_TRACEME, 16, 0x4206];
 
 /// MSG_WAITALL.
 pub const MSG_WAITALL: u32 = 0x100;

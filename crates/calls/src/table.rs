@@ -380,6 +380,11 @@ pub const ROWS: &[Row] = &[
         Kind::Watch(Watch::Cancellation),
         "the signals by which C libraries cancel threads: the process is traced for life from there on",
     ),
+    row(
+        arch::PTRACE,
+        Kind::Watch(Watch::Debugger),
+        "a note is printed if a thread that is traced for life cannot be traced by a debugger",
+    ),
     // Calls that block without a time limit.
     blocks(arch::READ, WokenBy::Descriptor(0)),
     partial(blocks(arch::WRITE, WokenBy::Descriptor(0))),

@@ -7,10 +7,10 @@
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use eigentime_calls::{
-    AUDIT_ARCH, Base, CANCELLATION_SIGNALS, CLONE_UNTRACED, Call, FUTEX_CLOCK_REALTIME,
-    FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, ITIMER_REAL, Kind, OTHER_ABI_BIT, On,
-    PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read, SOCKET_TIMEOUTS,
-    SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
+    AUDIT_ARCH, BEGINNINGS_OF_TRACING, Base, CANCELLATION_SIGNALS, CLONE_UNTRACED, Call,
+    FUTEX_CLOCK_REALTIME, FUTEX_CMD_MASK, FUTEX_OPS, Form, FutexClock, ITIMER_REAL, Kind,
+    OTHER_ABI_BIT, On, PR_GET_SECCOMP, PR_SET_DUMPABLE, PR_SET_SECCOMP, RING_EXT_ARG, ROWS, Read,
+    SOCKET_TIMEOUTS, SOL_SOCKET, Set, Timer, TimerOp, Wait, Watch, nr,
 };
 use eigentime_timeline::{Clock, ClockId};
 use eigentime_vdso::{BOOTED_CLOCK, NESTING_CLOCK, UNSTARTED_CLOCK};
@@ -356,6 +356,15 @@ impl Tests<'_> {
             }
             // ptrace reports every signal of a traced thread.
             Kind::Watch(Watch::Cancellation) => self.never(),
+            Kind::Watch(Watch::Debugger) => {
+                let begins = self.asm.label();
+                self.asm.load(arg_low(0));
+                for request in BEGINNINGS_OF_TRACING {
+                    self.asm.if_equal(request, begins);
+                }
+                self.asm.jump(self.allow);
+                self.asm.place(begins);
+            }
             Kind::Watch(Watch::Groups) if hides_groups => {}
             Kind::Watch(Watch::Groups) | Kind::Block => self.never(),
         }

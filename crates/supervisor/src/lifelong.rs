@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Why programs are traced for their whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub enum Lifelong {
     /// It was requested.

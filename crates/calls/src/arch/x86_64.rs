@@ -48,6 +48,7 @@ numbers! {
     GETTIMEOFDAY = 96 "gettimeofday",
     SYSINFO = 99 "sysinfo",
     TIMES = 100 "times",
+    PTRACE = 101 "ptrace",
     GETGROUPS = 115 "getgroups",
     RT_SIGTIMEDWAIT = 128 "rt_sigtimedwait",
     RT_SIGSUSPEND = 130 "rt_sigsuspend",

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use eigentime_calls::PTRACE_TRACEME;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 
@@ -12,6 +13,7 @@ use super::Supervisor;
 use super::tracee::Tracee;
 use crate::control::Event;
 use crate::filter::Scope;
+use crate::plan::Lifelong;
 use crate::proc;
 
 /// A message to the user, given once for each program, and again when another process joins.
@@ -33,6 +35,8 @@ pub enum Note {
     Debugged,
     /// It may not be followed.
     NotFollowed,
+    /// It wants to trace a program that the supervisor traces for life.
+    NoDebugger(Lifelong),
     /// It waits for time while none passes; reported once for all programs.
     Frozen,
 }
@@ -76,6 +80,10 @@ impl Supervisor {
                 "{program} may not be traced here (sysctl kernel.yama.ptrace_scope): its waits and \
                  timers use host time, and programs that it starts use the host's clocks"
             ),
+            (Note::NoDebugger(reason), _) => format!(
+                "{program} cannot trace programs of this timeline (EPERM): they are traced for life \
+                 {reason}, and the kernel allows one tracer"
+            ),
             (Note::Frozen, _) => format!(
                 "{program} waits with a timeout, which never expires while all clocks are frozen: \
                  with --freeze=wall only the date is frozen, and waits end"
@@ -88,6 +96,20 @@ impl Supervisor {
         let about = if note == Note::Frozen { String::new() } else { program };
         if self.noted.insert((about, note)) {
             self.say(tracee.0, &text);
+        }
+    }
+
+    /// Gives a note if a call of ptrace that begins to trace a thread will fail since the supervisor
+    /// traces that thread for its whole life.
+    pub(super) fn note_debugger(&mut self, tracee: Tracee, args: &[u64; 6]) {
+        let traced = match args[0] as u32 {
+            PTRACE_TRACEME => tracee.0,
+            _ if proc::shares_namespace(tracee.0, "pid") => Pid::from_raw(args[1] as i32),
+            // By another number than here.
+            _ => return,
+        };
+        if let Some(reason) = self.why_kept(traced).filter(|_| proc::is_followed(traced)) {
+            self.note(tracee, Note::NoDebugger(reason));
         }
     }
 

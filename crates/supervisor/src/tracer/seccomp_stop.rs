@@ -86,6 +86,10 @@ impl Supervisor {
                 self.note(tracee, Note::IoUring);
                 false
             }
+            Kind::Watch(Watch::Debugger) => {
+                self.note_debugger(tracee, &registers.args());
+                false
+            }
             Kind::Watch(Watch::Untraced) => {
                 registers.set_arg(0, registers.arg(0) & !u64::from(CLONE_UNTRACED));
                 true

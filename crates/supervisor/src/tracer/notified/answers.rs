@@ -160,6 +160,7 @@ impl Supervisor {
                 return Answered(Answer::Result(result));
             }
             Kind::Watch(Watch::IoUring) => self.note(thread, Note::IoUring),
+            Kind::Watch(Watch::Debugger) => self.note_debugger(thread, args),
             Kind::Watch(Watch::Filters) if asks_for_mode(asked.nr, args) => {
                 if self.has_no_other_filter(thread) {
                     return Answered(Answer::Result(libc::SECCOMP_MODE_DISABLED.into()));

@@ -318,6 +318,13 @@ impl Supervisor {
         self.timekeeper().motion().freeze.is_some() && !self.is_private
     }
 
+    /// Why a thread is traced for its whole life, if it is, or while clocks are frozen.
+    pub(super) fn why_kept(&self, thread: Pid) -> Option<Lifelong> {
+        let kept = self.threads.get(&thread).and_then(|state| state.kept);
+        let frozen = (self.notified.is_some() && self.follows_all()).then_some(Lifelong::Frozen);
+        self.lifelong.or(kept).or(frozen)
+    }
+
     /// Whether work is pending in a thread.
     fn owes(&mut self, tracee: Tracee) -> bool {
         let follows_all = self.follows_all();
