@@ -23,13 +23,16 @@ readonly TOLD='^(test result: |Ran [0-9]+ tests? )'
 readonly AUTOGROUP=/proc/sys/kernel/sched_autogroup_enabled
 
 logs=$(mktemp -d)
-failed=() beside=
+failed=() beside=()
 trap 'end' EXIT
 readonly SUITES=(bench python report kubernetes unit aarch64 go java node action examples packages end-to-end)
 
 end() {
+    local group
     # On interrupt: what runs in the background is not interrupted.
-    if [ -n "$beside" ]; then kill -- -"$beside"; fi
+    for group in "${beside[@]}"; do
+        if kill -0 -- -"$group" 2>/dev/null; then kill -- -"$group"; fi
+    done
     rm -rf "$logs"
 }
 
@@ -77,24 +80,32 @@ in_python() {
     suite kubernetes python3 -m unittest discover --start-directory deploy/kubernetes/tests --pattern test_chart.py
 }
 
+in_other_languages() {
+    suite aarch64 scripts/test-aarch64.sh
+    suite go scripts/go.sh test
+    suite java scripts/java.sh test
+    suite node scripts/node.sh test
+    suite action scripts/action.sh test
+    suite examples scripts/examples.sh
+    suite packages python3 -m unittest discover --start-directory tests/packages
+}
+
+# The output of what runs in the background is shown once that has ended.
+in_background() { # FUNCTION
+    set -m
+    "$1" >"$logs/$1" 2>&1 </dev/null &
+    set +m
+    beside+=($!)
+}
+
 leave_autogroups
-# The tests in Python compute, and unit tests mostly wait: they run in parallel. The output of those in
-# Python is shown once they have ended.
-set -m
-in_python >"$logs/in_python" 2>&1 </dev/null &
-beside=$!
-set +m
+# The tests in Python compute, examples wait for engines, and unit tests mostly wait: they run in parallel.
+in_background in_python
+in_background in_other_languages
 suite unit cargo test --no-fail-fast --workspace --exclude eigentime-tests
-suite aarch64 scripts/test-aarch64.sh
-suite go scripts/go.sh test
-suite java scripts/java.sh test
-suite node scripts/node.sh test
-suite action scripts/action.sh test
-suite examples scripts/examples.sh
-suite packages python3 -m unittest discover --start-directory tests/packages
-wait "$beside"
-beside=
-cat "$logs/in_python"
+wait "${beside[@]}"
+beside=()
+cat "$logs/in_other_languages" "$logs/in_python"
 suite end-to-end cargo test --package eigentime-tests
 
 counts() { # NAME

@@ -121,6 +121,8 @@ fn alone<T>(body: impl FnOnce() -> T) -> T {
 #[derive(Default)]
 pub struct Suite {
     beside_others: Vec<Trial>,
+    /// They examine what a test before has produced, so that they need not wait for it.
+    of_a_group: Vec<Trial>,
     /// They run last: each one in between would wait until those beside it have ended.
     alone: Vec<Trial>,
 }
@@ -133,9 +135,20 @@ impl Suite {
         needs: &[Need],
         body: impl FnOnce() -> Outcome + Send + 'static,
     ) {
-        let name = name.into();
-        let shown = name.clone();
-        self.beside_others.push(trial(name, needs, || beside_others(move || test(&shown, body))));
+        self.beside_others.push(beside_others_trial(name.into(), needs, body));
+    }
+
+    /// The same for one of several tests that examine what the first of them produces: `produces` says
+    /// whether it is the first one. Beside it, the others would only keep threads waiting.
+    pub fn test_of_a_group(
+        &mut self,
+        produces: bool,
+        name: impl Into<String>,
+        needs: &[Need],
+        body: impl FnOnce() -> Outcome + Send + 'static,
+    ) {
+        let trials = if produces { &mut self.beside_others } else { &mut self.of_a_group };
+        trials.push(beside_others_trial(name.into(), needs, body));
     }
 
     /// The same for a test that changes something on the machine that others observe, or leaves
@@ -179,12 +192,13 @@ impl Suite {
 
     /// All tests, for the runner.
     pub fn into_trials(self) -> Vec<Trial> {
-        spread(self.beside_others).into_iter().chain(self.alone).collect()
+        spread(self.beside_others).into_iter().chain(self.of_a_group).chain(self.alone).collect()
     }
 }
 
 /// Spreads each kind of test over the whole run: those that compute run beside those that sleep,
-/// and not all threads wait for the same daemon to start.
+/// and not all threads wait for the same daemon to start. Few tests of a kind are longer ones, and
+/// begin early enough that no thread waits for them at the end.
 fn spread(trials: Vec<Trial>) -> Vec<Trial> {
     let mut sizes = BTreeMap::<String, u32>::new();
     let mut placed: Vec<_> = trials
@@ -196,17 +210,29 @@ fn spread(trials: Vec<Trial>) -> Vec<Trial> {
         })
         .collect();
     let share = |(number, trial): &(u32, Trial)| {
-        (f64::from(*number) - 0.5) / f64::from(sizes[kind(trial.name())])
+        (f64::from(*number) - 1.0) / f64::from(sizes[kind(trial.name())])
     };
     placed.sort_by(|one, other| share(one).total_cmp(&share(other)));
     placed.into_iter().map(|(_, trial)| trial).collect()
 }
 
-/// The module of a test, with the engine if it is about containers.
+/// Modules whose parts differ so much that each is a kind of its own.
+const OF_PARTS: [&str; 2] = ["checkpoints::", "containers::"];
+
+/// The module of a test, or a part of it, such as an engine.
 fn kind(name: &str) -> &str {
-    let parts = if name.starts_with("containers::") { 2 } else { 1 };
+    let parts = if OF_PARTS.iter().any(|module| name.starts_with(module)) { 2 } else { 1 };
     let end = name.match_indices("::").nth(parts - 1).map_or(name.len(), |(at, _)| at);
     &name[..end]
+}
+
+fn beside_others_trial(
+    name: String,
+    needs: &[Need],
+    body: impl FnOnce() -> Outcome + Send + 'static,
+) -> Trial {
+    let shown = name.clone();
+    trial(name, needs, || beside_others(move || test(&shown, body)))
 }
 
 fn trial(name: String, needs: &[Need], body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {

@@ -99,7 +99,8 @@ pub fn add(suite: &mut Suite) {
                 let needs = needs_of(call, build, &present, User::Myself);
                 let (group, name) = (Arc::clone(&group), call.name);
                 let test = format!("attach::waits::{}::{}::{name}", build.name(), scenario.name);
-                suite.test(test, &needs, move || group.outcome_of(name));
+                let produces = group.calls.first().is_some_and(|first| first.name == name);
+                suite.test_of_a_group(produces, test, &needs, move || group.outcome_of(name));
             }
         }
     }

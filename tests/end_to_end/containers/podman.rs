@@ -64,7 +64,8 @@ fn podman(
     eigentime: &Path,
     wrapper: &Path,
 ) -> Result<Box<dyn Engine>, Broken> {
-    // Without the right to raise limits, podman's own defaults fail.
+    // Without the right to raise limits, podman's own defaults fail. Containers that are removed need no
+    // time to end by themselves.
     let settings = format!(
         "[containers]\n\
          default_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n\
@@ -72,6 +73,7 @@ fn podman(
          [engine]\n\
          cgroup_manager = \"cgroupfs\"\n\
          events_logger = \"file\"\n\
+         stop_timeout = 0\n\
          [engine.runtimes]\n\
          eigentime = [\"{}\"]\n\
          [network]\n\

@@ -1,13 +1,15 @@
 //! The public protocol of a timeline's socket, and how `eigentime ctl` uses it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jsonschema::Validator;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -93,20 +95,30 @@ impl Caller {
 }
 
 /// Fails unless a value conforms to the schema.
-fn valid(value: &Value, defined: &str) -> Outcome {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let kept = include_str!("../../../docs/guide/control.schema.json");
-        serde_json::from_str(kept).expect("it is JSON")
-    });
-    let mut schema = SCHEMA.clone();
+fn valid(value: &Value, defined: &'static str) -> Outcome {
+    let validator = validator(defined)?;
+    let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    ensure!(errors.is_empty(), "{errors:#?} in {value}");
+    Ok(())
+}
+
+/// The validator of a definition in the schema. Each is made once: that takes longer than thousands of
+/// validations.
+fn validator(defined: &'static str) -> Result<Arc<Validator>, Broken> {
+    static MADE: Mutex<BTreeMap<&str, Arc<Validator>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(validator) = made.get(defined) {
+        return Ok(Arc::clone(validator));
+    }
+    let mut schema: Value =
+        serde_json::from_str(include_str!("../../../docs/guide/control.schema.json"))?;
     let fields = schema.as_object_mut().ok_or_else(|| Broken("it is no schema".to_owned()))?;
     fields.remove("anyOf");
     fields.insert("$ref".to_owned(), format!("#/$defs/{defined}").into());
     let validator = jsonschema::validator_for(&schema);
-    let validator = validator.map_err(|error| Broken(error.to_string()))?;
-    let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
-    ensure!(errors.is_empty(), "{errors:#?} in {value}");
-    Ok(())
+    let validator = Arc::new(validator.map_err(|error| Broken(error.to_string()))?);
+    made.insert(defined, Arc::clone(&validator));
+    Ok(validator)
 }
 
 fn sleeper(place: &Place) -> Result<Running, Broken> {

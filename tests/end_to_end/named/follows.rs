@@ -103,9 +103,9 @@ fn add_group(
     for call in calls() {
         let needs = needs_of(call, build, &present, user);
         let group = Arc::clone(&group);
-        suite.test(format!("named::follows::{who}::{}::{}", scenario.name, call.name), &needs, {
-            move || group.outcome_of(call.name)
-        });
+        let produces = group.calls.first().is_some_and(|first| first.name == call.name);
+        let name = format!("named::follows::{who}::{}::{}", scenario.name, call.name);
+        suite.test_of_a_group(produces, name, &needs, move || group.outcome_of(call.name));
     }
 }
 
