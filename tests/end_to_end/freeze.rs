@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -12,7 +12,7 @@ use crate::command::{User, run, start};
 use crate::ensure;
 use crate::languages;
 use crate::needs::Need;
-use crate::processes::{send, status_field};
+use crate::processes::send;
 use crate::programs::{Build, Program};
 use crate::session::{Session, Snapshot};
 use crate::suite::{Broken, Outcome, Suite};
@@ -79,10 +79,10 @@ pub fn add(suite: &mut Suite) {
     suite.test("freeze::note", &[Need::Tool("sleep"), Need::Tool("sh")], note);
     let java = [Need::Tool("java"), Need::Program(Build::Java)];
     suite.test("freeze::asked_to_end::java", &java, || {
-        let class = Program::Idle.class();
+        let class = Program::Ticking.class();
         let words: [OsString; 4] =
             ["java".into(), "-cp".into(), workspace::compiled().into(), class.into()];
-        asked_to_end(&words, None, 128 + SIGTERM)
+        asked_to_end(&words, 128 + SIGTERM)
     });
     suite.test("freeze::asked_to_end::python", &[Need::Tool("python3")], || {
         let script = "import signal, sys, time
@@ -94,7 +94,7 @@ print('up', flush=True)
 while True:
     time.sleep(1)";
         let words = [languages::python()?, "-c".into(), script.into()];
-        asked_to_end(&words, Some("up"), 3)
+        asked_to_end(&words, 3)
     });
     wall(suite);
 }
@@ -204,34 +204,16 @@ fn note() -> Outcome {
     Ok(())
 }
 
-/// A program that handles SIGTERM, and waits for a time on its way out, ends.
-fn asked_to_end(words: &[OsString], up: Option<&str>, code: i32) -> Outcome {
+/// A program that handles SIGTERM, and waits for a time on its way out, ends. It has printed a line
+/// once it is up.
+fn asked_to_end(words: &[OsString], code: i32) -> Outcome {
     let mut command = User::Myself.eigentime(&["--freeze"])?;
     let mut running = start(command.args(words).stdin(Stdio::null()))?;
-    match up {
-        Some(up) => {
-            ensure!(running.next_line(STUCK)? == up, "{}", running.give_up("no line"));
-        }
-        // Its virtual machine is up once it handles the signal.
-        None => await_handler(running.child.id())?,
-    }
+    running.next_line(STUCK)?;
     send(running.child.id(), Signal::TERM)?;
     let started = running.started;
     let ended = running.finish(started.elapsed() + STUCK)?;
     ended.expect_code(code).map(drop)
-}
-
-fn await_handler(pid: u32) -> Outcome {
-    let end = Instant::now() + STUCK;
-    let handles = || {
-        let caught = status_field(pid, "SigCgt").unwrap_or_default();
-        u64::from_str_radix(&caught, 16).is_ok_and(|caught| caught >> (SIGTERM - 1) & 1 == 1)
-    };
-    while !handles() {
-        ensure!(Instant::now() < end, "process {pid} does not handle SIGTERM");
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
 }
 
 fn two_snapshots(build: Build) -> Result<(Snapshot, Snapshot), Broken> {

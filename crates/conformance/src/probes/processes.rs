@@ -25,6 +25,9 @@ pub const INTERFACES: &[Interface] = &[
     Interface::probe("rt_sigaction: reads where threads are cancelled", by_rt_sigaction)
         .of(&["rt_sigaction"])
         .on_wall(),
+    Interface::probe("ptrace: reads after a request that fails", by_ptrace)
+        .of(&["ptrace"])
+        .on_wall(),
     // The only timeline here whose programs are traced for life.
     Interface::probe("clone3, CLONE_UNTRACED", by_clone3).host(UNTRACED).under(Under::FROZEN),
 ];
@@ -83,6 +86,18 @@ fn by_rt_sigaction(bench: &Bench) -> Answer {
     // SAFETY: the kernel copies the action; the handler is never called.
     after(bench, "a child that cancels threads", || unsafe {
         call!(libc::SYS_rt_sigaction, signal, &action, 0, size_of::<u64>()).map(drop)
+    })
+}
+
+/// Tests a child that asks to trace itself, which fails.
+fn by_ptrace(bench: &Bench) -> Answer {
+    after(bench, "a child that asks to trace itself", || {
+        // SAFETY: no memory is involved.
+        let traced = unsafe { call!(libc::SYS_ptrace, libc::PTRACE_ATTACH, libc::getpid(), 0, 0) };
+        match traced {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => Ok(()),
+            other => other.and(Err(io::ErrorKind::Other.into())),
+        }
     })
 }
 
