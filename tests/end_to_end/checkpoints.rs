@@ -269,14 +269,6 @@ pub fn add(suite: &mut Suite) {
             KILLING_ROUNDS,
             c,
         ),
-        ("all_of_us_killed_at_any_moment", "named-killing-together", KILLING, KILLING_ROUNDS, c),
-        (
-            "traced::all_of_us_killed_at_any_moment",
-            "traced-killing-together",
-            KILLING,
-            KILLING_ROUNDS,
-            c,
-        ),
     ] {
         suite.test(format!("checkpoints::{name}"), &needs, move || {
             let rounds = workspace::number_set_by(set_by, rounds)?;
