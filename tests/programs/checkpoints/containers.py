@@ -31,15 +31,21 @@ ENGINES = {"runc": Runc, "podman": Podman, "docker": Docker, "containerd": Conta
 TIMELINE = {"io.eigentime.date": "2038-01-01", "io.eigentime.rate": "2"}
 
 
-def moves(container, annotations, policy):
-    """It goes on by the clocks that the policy says, and is a container as before."""
-    rate = float(annotations.get("io.eigentime.rate", 1))
+def put_away(container, annotations):
+    """It is written down, and does not run for a while; returns how many lines it has written."""
     container.start(annotations)
     container.await_lines(5)
     container.checkpoint()
     before = len(container.lines())
     time.sleep(2)
     ensure(len(container.lines()) == before, "it runs on")
+    return before
+
+
+def moves(container, annotations, policy):
+    """It goes on by the clocks that the policy says, and is a container as before."""
+    rate = float(annotations.get("io.eigentime.rate", 1))
+    before = put_away(container, annotations)
     began = time.time()
     container.restore(f"--eigentime-policy={policy}")
     done = time.time()
@@ -52,11 +58,7 @@ def moves(container, annotations, policy):
 def first(container, annotations, policy):
     """The same to a millisecond, of its first reading."""
     rate = int(annotations.get("io.eigentime.rate", 1))
-    container.start(annotations)
-    container.await_lines(5)
-    container.checkpoint()
-    before = len(container.lines())
-    time.sleep(1)
+    before = put_away(container, annotations)
     early, began = on_host(container.ticker), time.time_ns()
     container.restore(f"--eigentime-policy={policy}")
     container.await_lines(before + 2)

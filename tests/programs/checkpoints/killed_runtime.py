@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from contained import MANIFEST, OCI, PATH
+from killed import told
 from moving import Wrong, check_steps, ensure, ticks
 
 ROLES = ["command", "script", "supervisor", "guardian"]
@@ -99,18 +100,12 @@ def kill(container, chance, words):
     while not (found := list(of_role(wanted, asked.pid))) and asked.poll() is None:
         time.sleep(0.001)
     time.sleep(chance.random() / 100)
-    is_killed = False
-    for pid in found:
-        try:
-            os.kill(pid, signal.SIGKILL)
-            is_killed = True
-        except ProcessLookupError:
-            pass
+    killed = [pid for pid in found if told(pid, signal.SIGKILL)]
     asked.wait(60)
     while any(is_runtime(pid, container.name) for pid in numbers()):
         ensure(time.monotonic() < end, "the runtime does not end")
         time.sleep(0.02)
-    return wanted if is_killed else None
+    return wanted if killed else None
 
 
 def numbers():
