@@ -1,11 +1,13 @@
 //! A timeline that ends with the process that made it: `eigentime ctl create --hold`.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use rustix::process::Signal;
@@ -29,6 +31,7 @@ pub fn add(suite: &mut Suite) {
     test("removes_no_other", removes_no_other);
     test("ends_where_nobody_reads", ends_where_nobody_reads);
     test("private", private);
+    test("private_while_programs_look_for_it", private_while_programs_look_for_it);
     test("private_without_a_directory", private_without_a_directory);
     test("continued_from_standard_input", continued);
 }
@@ -137,16 +140,21 @@ fn ends_where_nobody_reads() -> Outcome {
     Ok(())
 }
 
+/// The runtime directory of a timeline that has its own.
+fn private_directory(info: &Value) -> Result<PathBuf, Broken> {
+    let directory = info["socket"].as_str().and_then(|socket| Path::new(socket).ancestors().nth(2));
+    directory.map(Path::to_owned).ok_or_else(|| Broken(format!("it has no socket: {info}")))
+}
+
 fn private() -> Outcome {
     let place = Place::new()?;
     let mut holder = hold(&place, &["--date", "2038-01-19T00:00:00Z"])?;
     let info = told(&mut holder)?;
-    let text = |field: &str| info[field].as_str().unwrap_or_default().to_owned();
-    let (name, socket) = (text("name"), text("socket"));
+    let name = info["name"].as_str().unwrap_or_default();
     ensure!(place.names().is_empty(), "others find {:?}", place.names());
-    let directory = Path::new(&socket).ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
+    let directory = private_directory(&info)?;
     ensure!(directory.starts_with(place.directory()), "it is in {}", directory.display());
-    let mut date = place.run(&name, &["--existing"])?;
+    let mut date = place.run(name, &["--existing"])?;
     date.env("EIGENTIME_RUNTIME_DIR", &directory);
     let dated = run(date.args(["date", "-u", "+%F"]), PATIENCE)?;
     dated.expect_code(0)?;
@@ -154,6 +162,30 @@ fn private() -> Outcome {
     drop(holder.stdin.take());
     ended(&place, holder)?;
     ensure!(!directory.exists(), "{} is left", directory.display());
+    Ok(())
+}
+
+/// Programs that look for a timeline create the directory and the lock if they are missing.
+fn private_while_programs_look_for_it() -> Outcome {
+    for _ in 0..20 {
+        let place = Place::new()?;
+        let mut holder = hold(&place, &[])?;
+        let directory = private_directory(&told(&mut holder)?)?;
+        let own = directory.join("eigentime");
+        let has_ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    let _ = fs::create_dir(&own).and_then(|()| File::create(own.join(".lock")));
+                }
+            });
+            drop(holder.stdin.take());
+            let outcome = ended(&place, holder);
+            has_ended.store(true, Ordering::Relaxed);
+            outcome
+        })?;
+        ensure!(!directory.exists(), "{} is left", directory.display());
+    }
     Ok(())
 }
 

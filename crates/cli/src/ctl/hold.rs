@@ -1,10 +1,10 @@
 //! `eigentime ctl create --hold`: a timeline that ends with its creator.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use eigentime_supervisor::Plan;
 use eigentime_supervisor::control::Shown;
@@ -36,10 +36,22 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.0) {
+        if let Err(error) = delete(&self.0) {
             eprintln!("eigentime: cannot delete {}: {error}", self.0.display());
         }
     }
+}
+
+/// Deletes a directory to which programs that still look for the timeline may add the lock.
+fn delete(path: &Path) -> io::Result<()> {
+    const MOST_ADDITIONS: usize = 1000;
+    for _ in 0..MOST_ADDITIONS {
+        match fs::remove_dir_all(path) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {}
+            deleted => return deleted,
+        }
+    }
+    fs::remove_dir_all(path)
 }
 
 /// A name that no other timeline has.
