@@ -2,8 +2,8 @@
 //!
 //! While the supervisor of the timeline rests, CRIU stops the processes and dumps them. Before it
 //! ends them, it runs a script, which is this command again: it examines the stopped processes,
-//! writes the manifest and gives the directory its name. If that fails, or is killed, CRIU resumes
-//! the processes, and there is no checkpoint. If they resume in any case, the script only examines
+//! writes the manifest and gives the directory its name. If that fails, or is killed, the directory
+//! loses that name again; CRIU resumes the processes, and there is no checkpoint. If they resume in any case, the script only examines
 //! them.
 
 use std::fs;
@@ -177,7 +177,11 @@ impl Draft {
     /// Writes the script and its data to the directory; returns the script.
     pub fn write(&self, directory: &Path, calls: &Calls) -> Result<PathBuf, Error> {
         write(&directory.join(DRAFT), self)?;
-        calls.write(&Task::Complete, directory)
+        let name = match &self.becomes {
+            Becomes::Directory { path, .. } => Some(path.as_path()),
+            Becomes::Later | Becomes::Images(_) => None,
+        };
+        calls.write(&Task::Complete(name), directory)
     }
 }
 

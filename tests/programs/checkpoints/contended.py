@@ -6,14 +6,18 @@ import subprocess
 import time
 from pathlib import Path
 
-from killed import await_criu
+from killed import await_session
 from moving import EIGENTIME, TIMELINE, Moving, check_steps, ensure, state_of, ticks
 
 
 def begin(moving, directory):
     words = [EIGENTIME, "checkpoint", *moving.subject(), "-o", str(directory)]
     return subprocess.Popen(
-        words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        words,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
 
 
@@ -68,8 +72,9 @@ def retried(program):
         first.communicate()
         second = begin(moving, moving.directory)
         said = second.communicate()[1]
-        await_criu(time.monotonic() + 60)
         until = time.monotonic() + 60
+        for asked in (first, second):
+            await_session(asked.pid, until)
         while not moving.directory.exists():
             written = len(moving.lines())
             time.sleep(0.1)

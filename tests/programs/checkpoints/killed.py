@@ -17,7 +17,7 @@ from moving import (
     check_steps,
     command,
     ensure,
-    lines_of_all,
+    processes,
     show,
     state_of,
     ticks,
@@ -26,10 +26,26 @@ from moving import (
 JOINING_BACK = [EIGENTIME, "run", "--timeline", "back", "--"]
 
 
-def await_criu(end):
-    while any(b"criu" in path.read_bytes() for path in lines_of_all()):
-        ensure(time.monotonic() < end, "criu does not end")
+def await_session(leader, end):
+    """Until all of its processes have ended: CRIU is nobody's to kill, and brings to an end what it has begun."""
+    calm = 0
+    # One list may miss a process whose parent has ended meanwhile.
+    while calm < 2:
+        states = [state for _, state, session in processes() if session == leader]
+        calm = calm + 1 if set(states) <= set("ZX") else 0
+        ensure(time.monotonic() < end, f"session {leader} does not end")
+        time.sleep(0.01)
+
+
+def runs_on(moving, end):
+    """Does the program write, or has it ended?"""
+    written = len(moving.lines())
+    while state := state_of(moving.pid):
+        if len(moving.lines()) >= written + 2:
+            return True
+        ensure(time.monotonic() < end, f"it is left in state {state}")
         time.sleep(0.02)
+    return False
 
 
 def killing(program, timeline, _rate, count):
@@ -54,16 +70,9 @@ def killing(program, timeline, _rate, count):
         time.sleep(random.random() / 2)
         asked.kill()
         asked.wait()
-        # CRIU is nobody's to kill, and brings to an end what it has begun.
         end = time.monotonic() + 60
-        await_criu(end)
-        time.sleep(0.1)
-        try:
-            os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            pass
-        state = Path(f"/proc/{moving.pid}/stat")
-        runs = state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        await_session(asked.pid, end)
+        runs = runs_on(moving, end)
         ensure(
             runs != moving.directory.exists(), f"round {number}: runs {runs}, or both"
         )
@@ -117,15 +126,8 @@ def killing_restore(program, count, joins):
             time.sleep(random.random() / 2)
         asked.kill()
         asked.wait()
-        await_criu(end)
-        # One that has been ended may still be seen for a moment.
-        written = len(moving.lines())
-        while (state := state_of(moving.pid)) and len(moving.lines()) <= written:
-            ensure(
-                time.monotonic() < end, f"round {number}: it is left in state {state}"
-            )
-            time.sleep(0.02)
-        if state is None:
+        await_session(asked.pid, end)
+        if not runs_on(moving, end):
             ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
             moving.reap()
             while (other is None) == ("back" in command("ctl", "list")):
@@ -170,9 +172,9 @@ ROLES = ["command", "guardian", "script", "supervisor"]
 class Killing:
     """A command of ours, of which one process is killed at a random moment, or several together."""
 
-    def __init__(self, chance, *words, most=1, supervisor=None):
-        """At most that many roles. Its supervisor is that one, or else the one that the command starts."""
-        self.chance, self.most, self.supervisor = chance, most, supervisor
+    def __init__(self, chance, *words, supervisor=None):
+        """Its supervisor is that one, or else the one that the command starts."""
+        self.chance, self.supervisor = chance, supervisor
         self.before = {pid for pid, *_ in ours()}
         self.asked = subprocess.Popen(
             [EIGENTIME, *map(str, words)],
@@ -183,27 +185,34 @@ class Killing:
         )
         self.killed = self.kill()
 
-    def role_of(self, pid, parent, name, words):
+    def role_of(self, pid, found):
+        """Of a process among those of ours that were found."""
+        parent, name, words = found[pid]
         if pid == self.asked.pid:
             return "command"
-        if name == "eigentime-guard":
+        # One that is just being started has the name of its parent.
+        is_started_by_supervisor = (
+            parent in found and self.role_of(parent, found) == "supervisor"
+        )
+        if name == "eigentime-guard" or is_started_by_supervisor:
             return "guardian"
         if "--complete" in words or "--hold" in words:
             return "script"
         if self.supervisor is not None:
             return "supervisor" if pid == self.supervisor else None
-        # What the command starts has its name at first.
+        # The same holds for what the command starts.
         is_new = pid not in self.before and parent != self.asked.pid
         return "supervisor" if is_new else None
 
     def of_roles(self, roles):
-        for it in ours():
-            if (role := self.role_of(*it)) in roles:
-                yield it[0], role
+        found = {pid: rest for pid, *rest in ours()}
+        for pid in found:
+            if (role := self.role_of(pid, found)) in roles:
+                yield pid, role
 
     def kill(self):
         """Returns the roles of those that were."""
-        count = self.chance.randint(1, self.most)
+        count = self.chance.randint(1, len(ROLES))
         first, *others = self.chance.sample(ROLES, count)
         time.sleep(self.chance.random() / 2 if first != "script" else 0)
         while not any(self.of_roles([first])):
@@ -222,7 +231,7 @@ class Killing:
         was killed as well: the guardian or, of one that is traced for life and stopped meanwhile, the command."""
         end = time.monotonic() + 60
         self.asked.wait(60)
-        await_criu(end)
+        await_session(self.asked.pid, end)
         written = len(moving.lines())
         while state := state_of(moving.pid):
             may_run = "supervisor" not in self.killed or "guardian" in self.killed
@@ -231,7 +240,10 @@ class Killing:
             is_traced = "--traced" in moving.timeline and self.supervisor is not None
             if is_traced and state == "T" and self.killed >= {"command", "supervisor"}:
                 return True
-            ensure(time.monotonic() < end, f"it is left in state {state}")
+            ensure(
+                time.monotonic() < end,
+                f"{set(self.killed)} killed: it is left in state {state}",
+            )
             time.sleep(0.02)
         return False
 
@@ -250,8 +262,8 @@ def forget_timeline(name):
     subprocess.run([EIGENTIME, "ctl", "rm", name], check=False, capture_output=True)
 
 
-def killing_all(program, timeline, _rate, count, most=1):
-    """Processes of ours are killed, at most of that many roles at once.
+def killing_all(program, timeline, _rate, count):
+    """Processes of ours are killed, of one role or of several at once.
 
     - The program runs on, or there is a whole checkpoint of it, never both.
     - There is neither only where its supervisor was killed, with which programs end.
@@ -261,7 +273,7 @@ def killing_all(program, timeline, _rate, count, most=1):
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     killed = collections.Counter()
-    roles, number, moving = frozenset(), 0, None
+    number, moving = 0, None
     try:
         for number in range(int(count)):
             if moving is None:
@@ -270,19 +282,20 @@ def killing_all(program, timeline, _rate, count, most=1):
             shutil.rmtree(moving.directory, ignore_errors=True)
             shown = show("all")
             words = ["checkpoint", "all", "-o", moving.directory]
-            killing = Killing(chance, *words, most=most, supervisor=shown["supervisor"])
+            killing = Killing(chance, *words, supervisor=shown["supervisor"])
             roles = killing.killed
             killed["+".join(sorted(roles))] += 1
             runs, is_written = killing.settle(moving), moving.directory.exists()
-            ensure(not (runs and is_written), "it runs, and is in a checkpoint")
-            ensure(runs or is_written or "supervisor" in roles, "it is nowhere")
+            what = f"{set(roles)} killed: it"
+            ensure(not (runs and is_written), f"{what} runs, and is in a checkpoint")
+            ensure(runs or is_written or "supervisor" in roles, f"{what} is nowhere")
             refuse_rest(moving.directory)
             runs = runs and "supervisor" not in roles
             if not runs:
                 moving.end()
                 forget_timeline("all")
             if is_written:
-                roles = restore_killed(moving, chance, most)
+                roles = restore_killed(moving, chance)
                 killed["+".join(sorted(roles)) + " of restore"] += 1
             elif not runs:
                 check_steps(ticks(moving.lines()))
@@ -292,9 +305,7 @@ def killing_all(program, timeline, _rate, count, most=1):
             check_steps(ticks(moving.lines()))
             moving.end()
     except Wrong as wrong:
-        raise Wrong(
-            f"seed {seed}, round {number}, {set(roles)} killed: {wrong}"
-        ) from wrong
+        raise Wrong(f"seed {seed}, round {number}: {wrong}") from wrong
     print(dict(killed))
 
 
@@ -306,11 +317,11 @@ def refuse_rest(directory):
             ensure("is not a complete checkpoint" in said, said)
 
 
-def restore_killed(moving, chance, most):
+def restore_killed(moving, chance):
     """The same while it is restored: what does not run can be restored again, also if it has run for a moment."""
     written = moving.out.read_text()
     words = ["restore", moving.directory, "--timeline", "all"]
-    killing = Killing(chance, *words, most=most)
+    killing = Killing(chance, *words)
     if not killing.settle(moving) or "supervisor" in killing.killed:
         moving.end()
         # As the checkpoint knows it.

@@ -29,7 +29,7 @@ from contended import contended, retried
 from databases import postgres, redis
 from first import first_reading
 from joining import joining_refused, joining_waits, joins
-from killed import ROLES, killing, killing_all, killing_restore
+from killed import killing, killing_all, killing_restore
 from moving import (
     EIGENTIME,
     KINDS,
@@ -670,7 +670,6 @@ def main(case, *program):
         "rounds": rounds,
         "killing": killing,
         "killing-all": killing_all,
-        "killing-together": functools.partial(killing_all, most=len(ROLES)),
         "connected": connected,
     }
     cases = {

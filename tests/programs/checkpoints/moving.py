@@ -205,15 +205,6 @@ def state_of(pid):
     return None if letter in "ZX" else letter
 
 
-def lines_of_all():
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            path.read_bytes()
-            yield path
-        except OSError:
-            pass
-
-
 def ticks(lines):
     """The readings of a ticker: number, wall clock, monotonic clock, in seconds."""
     return [[float(word) for word in line.split()[:3]] for line in lines]
