@@ -1,17 +1,20 @@
 //! What cannot be done on a live process is told before anything is touched.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::languages::start_in_c;
 use super::moves::{LIMIT, Outside, Partner, threads_of, wait_until};
 use super::place::Place;
-use crate::command::{Finished, User, run};
+use crate::command::{Finished, User, run, start};
 use crate::ensure;
-use crate::groups::{self, Group};
+use crate::groups::{self, Group, Hierarchy};
 use crate::needs::Need;
 use crate::processes::{send, status_field, tracer_of};
 use crate::programs::{Build, Program, bare};
@@ -47,6 +50,11 @@ pub fn add(suite: &mut Suite) {
     suite.test("attach::refusals::detached_without_an_answer", &NEEDS, without_an_answer);
     let needs = [&groups::needs()[..], &NEEDS].concat();
     suite.test("attach::refusals::frozen", &needs, frozen);
+    for (name, options) in [("untraced", &[][..]), ("traced", &["--traced"])] {
+        let needs = [&Hierarchy::Freezer.needs()[..], &NEEDS].concat();
+        let test = format!("attach::refusals::does_not_stop::{name}");
+        suite.test(test, &needs, move || does_not_stop(options));
+    }
     let is_kernel = status_field(KERNEL_THREAD, "Kthread").is_some_and(|text| text == "1");
     let needs = [Need::Other(is_kernel, "a kernel thread to be seen".to_owned())];
     suite.test("attach::refusals::kernel_thread", &needs, kernel_thread);
@@ -211,6 +219,49 @@ fn frozen() -> Outcome {
     partner.ask("0")?;
     place.detached(pid)?;
     partner.finish(7)?;
+    place.remove("x")
+}
+
+/// While a process that does not stop is waited for, members start programs.
+fn does_not_stop(options: &[&str]) -> Outcome {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    let place = Place::new()?;
+    let mut command = place.run("x", options)?;
+    command.args(["sh", "-c", "while read line; do /bin/true; echo started; done"]);
+    let mut member = start(command.stdin(Stdio::piped()))?;
+    let mut input = member.child.stdin.take().ok_or(Broken("it has no input".to_owned()))?;
+    let mut starts = || {
+        input.write_all(b"start\n")?;
+        member.next_line(LIMIT).map(drop)
+    };
+    starts()?;
+    let mut partner = start_in_c(2)?;
+    let pid = partner.pid();
+    let group = Group::of(Hierarchy::Freezer)?;
+    group.take(pid)?;
+    group.freeze()?;
+    let (refused, started) = thread::scope(|scope| {
+        let attach = scope.spawn(|| place.attach(pid, &["--timeline", "x"]));
+        wait_until("it is being attached", || tracer_of(pid).is_some())?;
+        let mut started = 0;
+        while !attach.is_finished() {
+            starts()?;
+            started += 1;
+        }
+        let refused = attach.join().map_err(|_| Broken("the request panicked".to_owned()))?;
+        Ok::<_, Broken>((refused?, started))
+    })?;
+    refused.expect_code(125)?;
+    refused.ensure(refused.errors.contains("does not stop"), "another reason is told")?;
+    refused.ensure(refused.elapsed >= PATIENCE, "it was not waited for")?;
+    // One may be started after the wait, and one after the answer.
+    ensure!(started > 2, "a member has started only {started} programs");
+    group.thaw()?;
+    partner.ask("0")?;
+    place.attached(pid, &["--timeline", "x"])?;
+    partner.finish(7)?;
+    drop(input);
+    member.finish(LIMIT)?.expect_code(0)?;
     place.remove("x")
 }
 

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::place::{PATIENCE, Place};
 use crate::command::{User, start};
 use crate::ensure;
-use crate::groups::{self, Group};
+use crate::groups::{Group, Hierarchy};
 use crate::needs::Need;
 use crate::processes::{send, status_field};
 use crate::programs::{Build, Program};
@@ -29,8 +29,16 @@ const PROMPT: Duration = Duration::from_secs(5);
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     let program = [Need::Program(Build::Dynamic)];
-    let needs = [&groups::needs()[..], &program].concat();
-    suite.test("named::frozen_member", &needs, frozen_member);
+    for hierarchy in Hierarchy::ALL {
+        let test = |what: &str| format!("named::{what}::{}", hierarchy.name());
+        let needs = [&hierarchy.needs()[..], &program].concat();
+        suite.test(test("frozen_member"), &needs, move || frozen_member(hierarchy));
+        for (name, options) in [("untraced", &[][..]), ("traced", &["--traced"])] {
+            let needs = [&hierarchy.needs()[..], &[Need::Tool("perl")]].concat();
+            let test = test(&format!("frozen_while_rewritten::{name}"));
+            suite.test(test, &needs, move || frozen_while_rewritten(hierarchy, options));
+        }
+    }
     for (name, options) in [("untraced", &[][..]), ("traced", &["--traced"])] {
         let test = |what: &str| format!("named::{what}::{name}");
         suite.test(test("stopped_member"), &program, move || stopped_member(options));
@@ -88,10 +96,10 @@ fn expect_caught_up(armed: &Snapshot) -> Outcome {
     Ok(())
 }
 
-fn frozen_member() -> Outcome {
+fn frozen_member(hierarchy: Hierarchy) -> Outcome {
     let place = Place::new()?;
     let mut frozen = armed(&place, &[])?;
-    let group = Group::new()?;
+    let group = Group::of(hierarchy)?;
     group.take(frozen.pid())?;
     group.freeze()?;
     change(&place)?;
@@ -99,6 +107,35 @@ fn frozen_member() -> Outcome {
     expect_caught_up(&frozen.snapshot()?)?;
     frozen.finish()?;
     place.remove("x")
+}
+
+/// Programs are frozen at any moment while their call sites are rewritten: the supervisor answers, and
+/// they go on afterwards.
+fn frozen_while_rewritten(hierarchy: Hierarchy, options: &[&str]) -> Outcome {
+    const ROUNDS: u32 = 200;
+    // A site is rewritten at its second call, or, where threads are traced, at the sixteenth.
+    let script = "echo ready; \
+        while perl -e 'select undef, undef, undef, 0.0001 for 1 .. 20'; do :; done; echo failed";
+    let place = Place::new()?;
+    let options = [&["--rate", "10"], options].concat();
+    let mut command = place.run("x", &options)?;
+    let mut programs = start(command.args(["sh", "-c", script]).stdin(Stdio::null()))?;
+    ensure!(programs.next_line(PATIENCE)? == "ready", "they do not start");
+    let group = Group::of(hierarchy)?;
+    group.take(programs.child.id())?;
+    for round in 0..ROUNDS {
+        group.freeze()?;
+        let begin = Instant::now();
+        place.show("x").map_err(|error| Broken(format!("round {round}: {error}")))?;
+        let took = begin.elapsed();
+        ensure!(took < PROMPT, "round {round}: `ctl show` took {took:?}");
+        group.thaw()?;
+    }
+    place.done(&["rm", "--force", "x"])?;
+    let ended = programs.finish(PATIENCE)?;
+    ended.ensure(ended.output() == "ready", "a program has failed")?;
+    ended.ensure(ended.errors.is_empty(), "something is said")?;
+    place.expect_nobody()
 }
 
 /// Neither change resumes a member that a signal has stopped.

@@ -24,7 +24,7 @@ use super::mapping::{NO_FILE, PRIVATE, READ_WRITE};
 use super::plain::bytes_of;
 use super::rearm::{Rearm, at_host_rate};
 use super::timekeeper::Changed;
-use super::tracee::{Stop, Tracee};
+use super::tracee::{IS_FROZEN, Stop, Tracee};
 use super::visit::Visit;
 use super::wait_restart::Recheck;
 use super::{Standing, Supervisor};
@@ -58,7 +58,11 @@ impl Supervisor {
         self.resume_threads(&threads);
         moved.map_err(|error| match error {
             _ if halted => halted_refusal(pid),
-            Errno::ETIMEDOUT => format!("cannot detach process {pid}: not all of its threads stop"),
+            Errno::ETIMEDOUT => format!(
+                "cannot detach process {pid}: not all of its threads stop: one is in an uninterruptible \
+                 wait in the kernel, or its control group is frozen{}",
+                help_with(IS_FROZEN)
+            ),
             error => {
                 format!("cannot detach process {pid}: {}{}", reason_of(error), help_with(error))
             }
@@ -193,7 +197,7 @@ impl Supervisor {
             self.thread(*thread).recheck = Recheck::Asked;
             // Those that have ended in the meantime are gone.
             let _ =
-                self.redirect_notified(*thread).and_then(|()| self.recheck_at_trap(*thread, false));
+                self.redirect_notified(*thread).and_then(|_| self.recheck_at_trap(*thread, false));
         }
     }
 

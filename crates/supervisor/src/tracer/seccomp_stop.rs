@@ -67,11 +67,13 @@ impl Supervisor {
             }
             Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_) => {
                 self.note_frozen(tracee, &registers, call.kind);
-                if !left_stub {
-                    self.consider(tracee, &registers)?;
-                }
+                let called = registers;
                 self.redirect(&mut registers, NO_HINT);
-                true
+                tracee.set_registers(registers)?;
+                if left_stub {
+                    return self.go_on(tracee, None);
+                }
+                return self.consider(tracee, called, move |it| it.go_on(tracee, None));
             }
             Kind::Timer(timer, op) => {
                 let hint = self.timer_hint(tracee, &registers, timer, op);

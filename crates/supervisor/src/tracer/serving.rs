@@ -249,10 +249,14 @@ impl Supervisor {
         self.begin(tracee);
         // If it was about to start a program, the call has failed.
         self.take_exec(tracee.0);
-        self.redirect_notified(tracee)?;
+        let called = self.redirect_notified(tracee)?;
         let halted = std::mem::take(&mut self.thread(tracee).halted);
         self.thread(tracee).continued = halted;
-        self.go_on_from_trap(tracee, halted)
+        let go_on = move |it: &mut Self| it.go_on_from_trap(tracee, halted);
+        match called {
+            Some(called) => self.consider(tracee, called, go_on),
+            None => go_on(self),
+        }
     }
 
     fn go_on_from_trap(&mut self, tracee: Tracee, halted: bool) -> nix::Result<()> {

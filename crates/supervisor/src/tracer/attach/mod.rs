@@ -35,7 +35,7 @@ use super::mapping::{Failed, NO_FILE, PRIVATE, READ_WRITE, step};
 use super::oci_runtimes::RuntimeId;
 use super::rearm::{Rearm, at_host_rate};
 use super::timekeeper::{Changed, Number};
-use super::tracee::Tracee;
+use super::tracee::{Stop, Tracee};
 use super::visit::Visit;
 use super::{Supervisor, Thread};
 use crate::control::Attached;
@@ -68,11 +68,42 @@ fn cancels(process: Pid) -> bool {
 impl Supervisor {
     /// Stops a process, which may be in a job-control stop, or leaves it running as before.
     fn stop_all_of(&mut self, process: Pid, halted: bool) -> Result<Stopped, String> {
-        let stopped = Stopped::all_of(process, Instant::now() + PATIENCE, halted);
-        stopped.map_err(|refused| {
-            self.unwanted.extend(refused.unstopped);
-            refused.reason
-        })
+        let deadline = Instant::now() + PATIENCE;
+        let mut next = |until| self.next_stop_of(process, until);
+        match Stopped::all_of(process, deadline, halted, &mut next) {
+            Ok(stopped) => {
+                // An earlier request may have given up on them.
+                self.unwanted.retain(|thread| !stopped.threads().contains(&Tracee(*thread)));
+                Ok(stopped)
+            }
+            Err(refused) => {
+                self.unwanted.extend(refused.unstopped);
+                Err(refused.reason)
+            }
+        }
+    }
+
+    /// Waits for a stop or an end of a thread of a process that is no member. All other threads are
+    /// answered in the meantime.
+    fn next_stop_of(
+        &mut self,
+        process: Pid,
+        until: Instant,
+    ) -> nix::Result<Option<(Tracee, Stop)>> {
+        while let Some((thread, stop)) = self.await_stop(until)? {
+            let is_other = self.threads.contains_key(&thread.0);
+            if !is_other && stop != Stop::Ended && proc::process_of(thread.0) == Some(process) {
+                return Ok(Some((thread, stop)));
+            }
+            self.answer_or_end(thread, stop);
+            if !is_other && stop == Stop::Ended {
+                return Ok(Some((thread, stop)));
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// Moves a running process into the timeline. On failure, the process continues as before.

@@ -1,7 +1,6 @@
 //! A process whose threads are all stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::mem;
 use std::time::{Duration, Instant};
 
 use eigentime_calls::{Call, Nr, On, ROWS, Row, nr};
@@ -24,6 +23,9 @@ pub struct Refused {
     /// Threads that are still followed.
     pub unstopped: HashSet<Pid>,
 }
+
+/// Waits for a stop or an end, but no longer than until a moment.
+type NextStop<'a> = &'a mut dyn FnMut(Instant) -> nix::Result<Option<(Tracee, Stop)>>;
 
 /// A process whose threads are all stopped, outside any system call.
 pub struct Stopped {
@@ -59,11 +61,18 @@ impl Stopped {
     ///
     /// A `halted` process is in a job-control stop, which this ends without executing any instruction
     /// of the process; its SIGCONT must still be discarded.
-    pub fn all_of(process: Pid, deadline: Instant, halted: bool) -> Result<Self, Refused> {
+    ///
+    /// `next` waits for the next stop of one of its threads, or for any end.
+    pub fn all_of(
+        process: Pid,
+        deadline: Instant,
+        halted: bool,
+        next: NextStop,
+    ) -> Result<Self, Refused> {
         let (threads, restarted, masks) = Default::default();
         let mut stopped = Self { process, threads, restarted, masks, halted };
         let mut unstopped = HashSet::new();
-        match stopped.stop_all(deadline, &mut unstopped).and_then(|()| stopped.hold()) {
+        match stopped.stop_all(deadline, &mut unstopped, next).and_then(|()| stopped.hold()) {
             Ok(()) => Ok(stopped),
             Err(reason) => {
                 stopped.release();
@@ -124,7 +133,12 @@ impl Stopped {
         Ok(())
     }
 
-    fn stop_all(&mut self, deadline: Instant, unstopped: &mut HashSet<Pid>) -> Result<(), String> {
+    fn stop_all(
+        &mut self,
+        deadline: Instant,
+        unstopped: &mut HashSet<Pid>,
+        next: NextStop,
+    ) -> Result<(), String> {
         let process = self.process;
         let mut known = HashSet::new();
         // Repeated until no new thread appears: threads that are not stopped yet may create others.
@@ -158,7 +172,9 @@ impl Stopped {
                 ended.map_err(|_| format!("process {process} has ended"))?;
             }
             let new = new.into_iter().filter(|thread| unstopped.contains(&thread.0)).collect();
-            self.stop_each(new, unstopped, deadline)?;
+            self.stop_each(new, unstopped, deadline, next)?;
+            // Some may have stopped before they were listed.
+            known.extend(self.threads.iter().map(|thread| thread.0));
         }
         // The leader is the visitor, if it has not ended.
         self.threads.sort_by_key(|thread| thread.0 != process);
@@ -168,42 +184,48 @@ impl Stopped {
         }
     }
 
-    /// Waits until these threads have stopped. All are polled in turn, including those that have
-    /// stopped: a thread that starts another program ends all others and waits until they are reaped
-    /// (`de_thread` in fs/exec.c).
+    /// Waits until these threads have stopped. Ends are noted of all, also of those that have stopped: a
+    /// thread that starts another program ends all others (`de_thread` in fs/exec.c).
     fn stop_each(
         &mut self,
-        mut awaited: Vec<Tracee>,
+        awaited: Vec<Tracee>,
         unstopped: &mut HashSet<Pid>,
         deadline: Instant,
+        next: NextStop,
     ) -> Result<(), String> {
-        const TURN: Duration = Duration::from_millis(1);
-        while let Some(first) = awaited.first().copied() {
-            let is_over = Instant::now() >= deadline;
-            for thread in mem::take(&mut awaited) {
-                let patience = if thread == first { TURN } else { Duration::ZERO };
-                let is_done = match thread.wait_until(Instant::now() + patience) {
-                    Ok(Some(stop)) => self.take(thread, stop)?,
-                    Ok(None) => false,
-                    // It has started another program and now has the ID of the first thread.
-                    Err(Errno::ECHILD) => true,
-                    Err(error) => return Err(error.desc().to_owned()),
-                };
-                if is_done {
-                    unstopped.remove(&thread.0);
-                } else {
-                    awaited.push(thread);
+        const TURN: Duration = Duration::from_millis(10);
+        let mut awaited: HashSet<Tracee> = awaited.into_iter().collect();
+        while let Some(first) = awaited.iter().next().copied() {
+            let told = next(deadline.min(Instant::now() + TURN));
+            let Some((thread, stop)) = told.map_err(|error| error.desc().to_owned())? else {
+                // The end of a first thread is not reported before the others have ended.
+                awaited.retain(|thread| !has_ended(thread.0));
+                unstopped.retain(|thread| awaited.contains(&Tracee(*thread)));
+                if Instant::now() >= deadline && awaited.contains(&first) {
+                    // It will stop eventually and then continue untraced.
+                    return Err(format!(
+                        "thread {first} does not stop: it is in an uninterruptible wait in the \
+                         kernel, or its control group is frozen",
+                        first = first.0
+                    ));
                 }
+                continue;
+            };
+            if stop == Stop::Exec {
+                // No other thread is left, and this one has the ID of the first.
+                awaited.clear();
+                unstopped.clear();
+                self.threads.clear();
             }
-            let has_gone =
-                |it: &Tracee| matches!(it.wait_until(Instant::now()), Ok(Some(Stop::Ended)));
-            self.threads.retain(|thread| !has_gone(thread));
-            if is_over && let Some(thread) = awaited.first() {
-                // It will stop eventually and then continue untraced.
-                return Err(format!(
-                    "thread {} does not stop: it is in an uninterruptible wait in the kernel",
-                    thread.0
-                ));
+            if stop == Stop::Ended {
+                self.threads.retain(|other| *other != thread);
+            }
+            if self.take(thread, stop)? {
+                awaited.remove(&thread);
+                unstopped.remove(&thread.0);
+            } else {
+                awaited.insert(thread);
+                unstopped.insert(thread.0);
             }
         }
         Ok(())

@@ -27,22 +27,27 @@ impl Supervisor {
         Ok(is_in_it.then_some((asked, registers)))
     }
 
-    /// Sends a stopped thread to the image, if it is in a call that the filter has reported.
-    pub(in super::super) fn redirect_notified(&mut self, tracee: Tracee) -> nix::Result<()> {
-        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(()) };
+    /// Sends a stopped thread to the image, if it is in a call that the filter has reported. Returns
+    /// the registers in that call if its site may be rewritten.
+    pub(in super::super) fn redirect_notified(
+        &mut self,
+        tracee: Tracee,
+    ) -> nix::Result<Option<Registers>> {
+        let Some((asked, mut registers)) = self.take_redirected(tracee)? else { return Ok(None) };
+        let called = registers;
         if is_exec(asked.nr) {
             self.tie(tracee, true)?;
             self.thread(tracee).tied = true;
             registers.undo_call();
-            return tracee.set_registers(registers);
+            return tracee.set_registers(registers).map(|()| None);
         }
-        let Some(call) = Call::find(asked.nr) else { return Ok(()) };
+        let Some(call) = Call::find(asked.nr) else { return Ok(None) };
         if is_unstarted(asked.nr, &asked.args) {
-            return self.refuse_boot(tracee, registers);
+            return self.refuse_boot(tracee, registers).map(|()| None);
         }
         let enters_strict_mode = matches!(call.kind, Kind::Watch(Watch::Filters));
         if self.thread(tracee).kept == Some(Lifelong::Strict) && !enters_strict_mode {
-            return self.end_strict(tracee);
+            return self.end_strict(tracee).map(|()| None);
         }
         let wait = call.wait().filter(|wait| waits_for_time(tracee, &registers, wait));
         if wait.is_none() && tracee.has_signal()? {
@@ -50,7 +55,7 @@ impl Supervisor {
             if let Some(notified) = &mut self.notified {
                 notified.redirected.insert(tracee.0, asked);
             }
-            return Ok(());
+            return Ok(None);
         }
         let hint = match call.kind {
             Kind::Timer(timer, op) => self.timer_hint(tracee, &registers, timer, op),
@@ -59,14 +64,13 @@ impl Supervisor {
                 None
             }
         };
-        if matches!(call.kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_)) {
-            self.consider(tracee, &registers)?;
-        }
         match wait {
             Some(wait) => self.redirect_wait(&mut registers, wait),
             None => self.redirect(&mut registers, hint.map_or(NO_HINT, |clock| i64::from(clock.0))),
         }
-        tracee.set_registers(registers)
+        tracee.set_registers(registers)?;
+        let is_simple = matches!(call.kind, Kind::Wait(_) | Kind::Socket(_) | Kind::Read(_));
+        Ok(is_simple.then_some(called))
     }
 
     /// Prepares a thread for a signal that is about to be delivered: if it is in a call that the filter

@@ -18,7 +18,6 @@ use crate::proc;
 use crate::tracer::Supervisor;
 use crate::tracer::blocked::Blocked;
 use crate::tracer::detour::Detour;
-use crate::tracer::jobs::complete;
 use crate::tracer::tracee::{ALL_SIGNALS, Tracee};
 
 /// How long the other threads of a process may take to stop, and how much longer per thread of the
@@ -33,69 +32,116 @@ const COMES_TO_REST: Duration = Duration::from_millis(10);
 /// some ten microseconds; the kernel counts at each tick.
 const COMPUTES: Duration = Duration::from_micros(200);
 
+/// A rewrite in progress.
+struct Rewriting {
+    process: Pid,
+    /// The number of the program's code, and the site.
+    number: u64,
+    site: u64,
+    patch: Patch,
+    /// All pages that have stubs then, and those that must be mapped first.
+    pages: Pages,
+    new: Vec<u64>,
+    /// The other threads of the process, if they had to be stopped.
+    stopped: Vec<Tracee>,
+}
+
 impl Supervisor {
     /// Rewrites the site of a call that the image can carry out by itself, if it stops often. The
-    /// thread was stopped at the call; it is in that stop, or in a later one, with these registers, and
-    /// stays in a stop from which it can resume elsewhere.
+    /// thread was stopped at the call, with these registers; it is in that stop, or in a later one,
+    /// sent elsewhere. `then` continues.
     pub(in crate::tracer) fn consider(
         &mut self,
         tracee: Tracee,
-        registers: &Registers,
+        call: Registers,
+        then: impl FnOnce(&mut Self) -> nix::Result<()> + 'static,
     ) -> nix::Result<()> {
-        if self.rewrites.is_off {
-            return Ok(());
+        let Some(begun) = self.begin_rewrite(tracee, &call)? else { return then(self) };
+        if begun.new.is_empty() {
+            self.end_rewrite(tracee, begun, Ok(()))?;
+            return then(self);
         }
-        let site = registers.ip().wrapping_sub(SYSCALL_LENGTH);
-        // The memory of its process may be closed to this user.
-        let Ok(number) = self.known_number(tracee) else { return Ok(()) };
-        let Some(stops) = self.rewrites.count(number, site) else { return Ok(()) };
-        match self.rewrite(tracee, number, site, stops, registers) {
-            Err(Unsound::Gone) => return Err(Errno::ESRCH),
-            Err(why) => self.rewrites.keep(number, site, why),
-            Ok(()) => {}
-        }
-        Ok(())
+        let maps = map_pages(tracee, call, self.layout.call(), begun.new.clone());
+        self.begin_job(tracee, begun.process, maps, move |supervisor, mapped| {
+            supervisor.end_rewrite(tracee, begun, mapped)?;
+            then(supervisor)
+        })
     }
 
-    /// Rewrites a site that has stopped this often, or returns why not.
-    fn rewrite(
+    /// Begins to rewrite the site of a call, if that is due.
+    fn begin_rewrite(
+        &mut self,
+        tracee: Tracee,
+        call: &Registers,
+    ) -> nix::Result<Option<Rewriting>> {
+        if self.rewrites.is_off {
+            return Ok(None);
+        }
+        let site = call.ip().wrapping_sub(SYSCALL_LENGTH);
+        // The memory of its process may be closed to this user.
+        let Ok(number) = self.known_number(tracee) else { return Ok(None) };
+        let Some(stops) = self.rewrites.count(number, site) else { return Ok(None) };
+        let begun = self.prepare_rewrite(tracee, number, site, stops);
+        begun.map(Some).or_else(|why| self.give_up_rewrite(number, site, why).map(|()| None))
+    }
+
+    /// Plans the rewrite of a site that has stopped this often, and stops the other threads that might
+    /// execute it meanwhile; or returns why it cannot be done.
+    fn prepare_rewrite(
         &mut self,
         tracee: Tracee,
         number: u64,
         site: u64,
         stops: u32,
-        registers: &Registers,
-    ) -> Result<(), Unsound> {
+    ) -> Result<Rewriting, Unsound> {
         let process = self.process_of(tracee.0).ok_or(Unsound::Gone)?;
         let (patch, pages, new) = self.plan(tracee, process, number, site)?;
         if self.is_memory_shared(process, number) {
             return Err(Unsound::Shared);
         }
-        let mut stopped = Vec::new();
         self.tie(tracee, true)?;
-        let stops_others =
-            !patch.is_atomic() && !proc::threads_of(process).is_ok_and(|it| it.count() == 1);
-        if stops_others && stops < HOT_STOPS {
+        let mut begun = Rewriting { process, number, site, patch, pages, new, stopped: Vec::new() };
+        if begun.patch.is_atomic() || proc::threads_of(process).is_ok_and(|it| it.count() == 1) {
+            return Ok(begun);
+        }
+        if stops < HOT_STOPS {
             return Err(Unsound::Early);
         }
-        if stops_others && !can_be_stopped(process, stops) {
+        if !can_be_stopped(process, stops) {
             return Err(Unsound::Partial);
         }
-        let all = match stops_others {
-            true => {
-                let deadline = Instant::now() + PATIENCE + EACH * self.threads.len() as u32;
-                self.stop_threads(process, Some(tracee), deadline, &mut stopped)
+        let deadline = Instant::now() + PATIENCE + EACH * self.threads.len() as u32;
+        match self.stop_threads(process, Some(tracee), deadline, &mut begun.stopped) {
+            Ok(()) => Ok(begun),
+            Err(error) => {
+                self.resume_threads(&begun.stopped);
+                Err(if error == Errno::ESRCH { Unsound::Gone } else { Unsound::Busy })
             }
-            false => Ok(()),
-        };
-        let written = match all {
-            Ok(()) => write(tracee, registers, self.layout.call(), &patch, &new)
-                .and_then(|()| self.remember(tracee, number, site, patch, pages)),
-            Err(Errno::ESRCH) => Err(Unsound::Gone),
-            Err(_) => Err(Unsound::Busy),
-        };
+        }
+    }
+
+    /// Writes the patch once the pages for it have been mapped, and resumes the other threads.
+    fn end_rewrite(
+        &mut self,
+        tracee: Tracee,
+        begun: Rewriting,
+        mapped: Result<(), Unsound>,
+    ) -> nix::Result<()> {
+        let Rewriting { number, site, patch, pages, stopped, .. } = begun;
+        let written = mapped
+            .and_then(|()| write(tracee, &patch))
+            .and_then(|()| self.remember(tracee, number, site, patch, pages));
         self.resume_threads(&stopped);
-        written
+        written.or_else(|why| self.give_up_rewrite(number, site, why))
+    }
+
+    /// Notes why a site was not rewritten.
+    fn give_up_rewrite(&mut self, number: u64, site: u64, why: Unsound) -> nix::Result<()> {
+        if why == Unsound::Gone {
+            return Err(Errno::ESRCH);
+        }
+        self.rewrites.keep(number, site, why);
+        Ok(())
     }
 
     /// Records that a site of a stopped thread's program has been rewritten.
@@ -230,15 +276,9 @@ fn can_be_stopped(process: Pid, stops: u32) -> bool {
     })
 }
 
-/// Writes the patch through a thread whose call was stopped with these registers; its other threads are
-/// stopped, unless the change is atomic.
-fn write(
-    tracee: Tracee,
-    registers: &Registers,
-    instruction: u64,
-    patch: &Patch,
-    new: &[u64],
-) -> Result<(), Unsound> {
+/// Writes the patch through a stopped thread; its other threads are stopped, unless the change is
+/// atomic.
+fn write(tracee: Tracee, patch: &Patch) -> Result<(), Unsound> {
     for Change { at, before, .. } in &patch.changes {
         let mut now = vec![0; before.len()];
         tracee.read(*at, &mut now)?;
@@ -246,11 +286,6 @@ fn write(
             return Err(Unsound::Undecoded);
         }
     }
-    let mask = tracee.signal_mask()?;
-    tracee.set_signal_mask(ALL_SIGNALS)?;
-    let made = complete(tracee, make_pages(tracee, registers, instruction, new));
-    tracee.set_signal_mask(mask)?;
-    made?;
     for (at, bytes) in &patch.room {
         tracee.poke_bytes(*at, bytes)?;
     }
@@ -265,6 +300,21 @@ fn write(
     Ok(())
 }
 
+/// Makes a thread map pages for stubs, which then goes on where it was sent from this call.
+async fn map_pages(
+    tracee: Tracee,
+    call: Registers,
+    instruction: u64,
+    pages: Vec<u64>,
+) -> Result<(), Unsound> {
+    let (mask, after) = (tracee.signal_mask()?, tracee.registers()?);
+    tracee.set_signal_mask(ALL_SIGNALS)?;
+    let mapped = make_pages(tracee, &call, instruction, &pages).await;
+    tracee.set_signal_mask(mask)?;
+    tracee.set_registers(after)?;
+    mapped
+}
+
 /// Maps pages for stubs.
 async fn make_pages(
     tracee: Tracee,
@@ -272,9 +322,6 @@ async fn make_pages(
     instruction: u64,
     pages: &[u64],
 ) -> Result<(), Unsound> {
-    if pages.is_empty() {
-        return Ok(());
-    }
     let mut detour = Detour::new(tracee);
     let is_beside_call = tracee.is_beside_call();
     if is_beside_call {
