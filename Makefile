@@ -94,7 +94,7 @@ storm: export EIGENTIME_CHECKPOINT_ROUNDS = 200
 storm: export EIGENTIME_KILLING_ROUNDS = 120
 storm: $(call setup,build tests) build criu ## for more than an hour: rewrite call sites beside signals, forks and compilers; checkpoint and kill at random moments
 	cargo test --package eigentime-tests -- in_a_storm
-	cargo test --package eigentime-tests -- checkpoints::rounds
+	cargo test --package eigentime-tests -- ::rounds
 	cargo test --package eigentime-tests -- killed_at_any_moment
 
 bench: $(call setup,build bench) build vm ## measure the overhead, beside its peers (up to five hours); BENCH=--quick: thirteen minutes

@@ -243,6 +243,7 @@ pub fn add(suite: &mut Suite) {
         ("frozen", "frozen"),
         ("frozen_from_start", "frozen-from-start"),
         ("twice", "twice"),
+        ("kept_running", "slew-kept"),
         ("contended", "contended"),
         ("retried", "retried"),
         ("attached", "attached"),

@@ -49,10 +49,18 @@ pub fn dump(known: &Known, dumping: &Dumping<'_>, directory: &Path) -> Result<Ve
     fs::create_dir_all(parent).map_err(Error::file("make", parent))?;
     DirBuilder::new().mode(0o700).create(directory).map_err(Error::file("make", directory))?;
     let dumped = write(known, directory).and_then(|()| run(known, dumping.criu, &mut command));
-    if let Err(error) = dumped {
-        // Nothing can be restored from what is left.
-        let _ = fs::remove_dir_all(directory);
-        return Err(error);
+    match dumped {
+        // It may have written all of it before it was killed, and have ended the container.
+        Err(Error::Engine { container, command, status, .. }) if status.code().is_none() => {
+            let written = Some(directory.to_owned());
+            return Err(Error::Engine { container, command, status, written });
+        }
+        Err(error) => {
+            // Nothing can be restored from what is left.
+            let _ = fs::remove_dir_all(directory);
+            return Err(error);
+        }
+        Ok(()) => {}
     }
     let note = "its memory was written while it was stopped: its engine decides that";
     Ok(dumping.pre_dump.then(|| note.to_owned()).into_iter().collect())
@@ -118,7 +126,7 @@ pub fn restore(
 fn run(known: &Known, criu: &Criu, command: &mut Command) -> Result<(), Error> {
     let stderr = io::stderr().as_fd().try_clone_to_owned();
     let said = stderr.map_err(Error::file("duplicate", Path::new("stderr")))?;
-    criu.name_to(command).stdin(Stdio::null()).stdout(said);
+    criu.name_to(command)?.stdin(Stdio::null()).stdout(said);
     let program = Path::new(command.get_program()).to_owned();
     let status = command.status().map_err(Error::file("run", &program))?;
     match status.success() {
@@ -127,6 +135,7 @@ fn run(known: &Known, criu: &Criu, command: &mut Command) -> Result<(), Error> {
             container: known.container.clone(),
             command: in_words(command),
             status,
+            written: None,
         }),
     }
 }

@@ -18,7 +18,7 @@ use nix::unistd::mkdtemp;
 
 use crate::criu::{JOIN, join_option, place_for_log};
 use crate::directory::{Made, Manifest, RUNTIME, Scratch, link_images};
-use crate::dump::{Becomes, Draft, kernel};
+use crate::dump::{Becomes, Draft, check_name, kernel};
 use crate::hold::Hold;
 use crate::log::reason;
 use crate::passes::{LOG, not_dumped, refusal, rest_of};
@@ -77,7 +77,7 @@ fn configure(
         text.push(b'\n');
     }
     fs::write(&path, text).map_err(Error::file("write", &path))?;
-    criu.name_to(command).env(OPTIONS, &path);
+    criu.name_to(command)?.env(OPTIONS, &path);
     Ok(())
 }
 
@@ -96,6 +96,7 @@ pub fn dump(subject: &Container<'_>, runtime: &mut Command) -> Result<ExitStatus
     let criu = Criu::find(None)?;
     let log = work.unwrap_or(images).join(LOG);
     let images = std::path::absolute(images).map_err(Error::file("find", images))?;
+    check_name(&images)?;
     let timeline = container::timeline_of(identity)?;
     let rest = rest_of(timeline.as_ref())?;
     let place = Scratch(place_for_log()?);
@@ -224,7 +225,8 @@ pub fn restore(
         let log = place.0.join(RESTORE_LOG);
         // Its directory is removed. Without a log, the runtime has failed before, and says why.
         let copied = fs::copy(work.unwrap_or(&linked.0).join(RESTORE_LOG), &log);
-        let reason = copied.ok().and_then(|_| reason(&fs::read_to_string(&log).ok()?));
+        let reason =
+            copied.ok().and_then(|_| reason(&String::from_utf8_lossy(&fs::read(&log).ok()?)));
         return match reason {
             Some(reason) => {
                 place.keep();

@@ -8,11 +8,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use eigentime_supervisor::registry::Name;
 use eigentime_supervisor::time_namespace_of;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::mkdtemp;
 
 use crate::Error;
@@ -79,7 +81,10 @@ impl Criu {
     /// Starts it with these arguments, and with its log in a file.
     pub fn start(&self, arguments: &[&OsStr], more: &[OsString], log: &Path) -> io::Result<Child> {
         let said = File::create(log.with_extension("stderr"))?;
-        Command::new(&self.path)
+        let mut command = Command::new(&self.path);
+        // SAFETY: only makes system calls.
+        unsafe { command.pre_exec(survive_terminal) };
+        command
             .args(arguments)
             .args([OsStr::new("-o"), log.as_os_str(), OsStr::new("-v4")])
             .args(more)
@@ -91,13 +96,39 @@ impl Criu {
 
     /// Makes it the one that another program starts: programs call `criu`, and ours the one that
     /// the environment names.
-    pub fn name_to<'a>(&self, program: &'a mut Command) -> &'a mut Command {
-        let own = self.path.parent().filter(|own| own.is_absolute()).map(Path::to_owned);
+    ///
+    /// # Errors
+    ///
+    /// If it has another name.
+    pub fn name_to<'a>(&self, program: &'a mut Command) -> Result<&'a mut Command, Error> {
+        if self.path.file_name() != Some("criu".as_ref()) {
+            let path = self.path.display();
+            return Err(Error::Subject(format!(
+                "{path}: for a container, its runtime starts the command `criu`\n\
+                 help: name one that is called so, such as a symbolic link to {path}"
+            )));
+        }
+        if self.path.components().count() == 1 {
+            return Ok(program.env(VARIABLE, &self.path));
+        }
+        let path = std::path::absolute(&self.path).map_err(Error::file("find", &self.path))?;
         let others = std::env::var_os("PATH").unwrap_or_default();
-        let all: Vec<_> = own.into_iter().chain(std::env::split_paths(&others)).collect();
+        let own = path.parent().map(Path::to_owned);
+        let all = own.into_iter().chain(std::env::split_paths(&others));
         let first = std::env::join_paths(all).unwrap_or(others);
-        program.env("PATH", first).env(VARIABLE, &self.path)
+        Ok(program.env("PATH", first).env(VARIABLE, path))
     }
+}
+
+/// Makes a process ignore the signals of its terminal. What the user interrupts is the command: CRIU
+/// and its script bring to an end what they have begun. CRIU cannot be in a process group of its own,
+/// since processes of a shell's job get the group in which it runs.
+fn survive_terminal() -> io::Result<()> {
+    for number in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
+        // SAFETY: no handler is set.
+        unsafe { signal(number, SigHandler::SigIgn) }?;
+    }
+    Ok(())
 }
 
 /// Its option to restore processes in an existing namespace, without the leading dashes.

@@ -8,6 +8,7 @@ use std::iter;
 use std::mem;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread;
 
 use eigentime_supervisor::container::Container;
@@ -48,13 +49,18 @@ impl Parts {
         format!("{}  {}\n", in_hex(&digest(&SHA256, text)), self.manifest)
     }
 
+    /// The files of the manifest.
+    pub fn files_in(self, directory: &Path) -> [PathBuf; 2] {
+        [directory.join(self.manifest), self.sum_in(directory)]
+    }
+
     fn sum_in(self, directory: &Path) -> PathBuf {
         directory.join(self.manifest).with_extension("sha256")
     }
 
     /// Removes the manifest of an earlier checkpoint.
     pub fn forget(self, directory: &Path) -> Result<(), Error> {
-        for path in [directory.join(self.manifest), self.sum_in(directory)] {
+        for path in self.files_in(directory) {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(Error::file("remove", &path)(error));
@@ -213,19 +219,20 @@ fn in_hex(digest: &Digest) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The checksums of these files of a directory, each computed in its own thread.
+/// The checksums of these files of a directory, computed by as many threads as there are processors.
 fn sums<'a>(
     directory: &Path,
-    files: impl Iterator<Item = &'a PathBuf>,
+    files: impl Iterator<Item = &'a PathBuf> + Send,
 ) -> Vec<(PathBuf, io::Result<Sum>)> {
+    let files = Mutex::new(files);
+    let next = || files.lock().expect("to take a file does not panic").next();
+    let sums = || iter::from_fn(next).map(|file| (file.clone(), Sum::of(&directory.join(file))));
     thread::scope(|scope| {
-        let sums: Vec<_> = files
-            .map(|file| (file.clone(), scope.spawn(move || Sum::of(&directory.join(file)))))
-            .collect();
-        let join = |(file, sum): (PathBuf, thread::ScopedJoinHandle<'_, io::Result<Sum>>)| {
-            (file, sum.join().expect("to read does not panic"))
-        };
-        sums.into_iter().map(join).collect()
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..count).map(|_| scope.spawn(|| sums().collect())).collect();
+        let join =
+            |it: thread::ScopedJoinHandle<'_, Vec<_>>| it.join().expect("to read does not panic");
+        threads.into_iter().flat_map(join).collect()
     })
 }
 

@@ -2,8 +2,8 @@
 //!
 //! While the supervisor of the timeline rests, CRIU stops the processes and dumps them. Before it
 //! ends them, it runs a script, which is this command again: it examines the stopped processes,
-//! writes the manifest and gives the directory its name. If that fails, or is killed, the directory
-//! loses that name again; CRIU resumes the processes, and there is no checkpoint. If they resume in any case, the script only examines
+//! writes the manifest and gives the directory its name. If that fails, or is killed, the script's
+//! shell undoes it, CRIU resumes the processes, and there is no checkpoint. If they resume in any case, the script only examines
 //! them.
 
 use std::fs;
@@ -25,7 +25,7 @@ use crate::image::clock;
 use crate::log::moments;
 use crate::partial::{DRAFT, Partial};
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
-use crate::script::{Calls, Task};
+use crate::script::{Calls, Task, Undo};
 use crate::subject::{Found, Subject};
 use crate::timers;
 use crate::{Error, contained, nanos};
@@ -91,6 +91,7 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     let directory = std::path::absolute(directory).map_err(Error::file("find", directory))?;
     // Without a trailing slash.
     let directory: PathBuf = directory.components().collect();
+    check_name(&directory)?;
     if directory.exists() {
         return Err(Error::Exists(directory));
     }
@@ -157,6 +158,17 @@ pub fn checkpoint(dumping: &Dumping<'_>) -> Result<Dumped, Error> {
     })
 }
 
+/// Checks that a directory's name can be in JSON.
+pub fn check_name(directory: &Path) -> Result<(), Error> {
+    match directory.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Error::Subject(format!(
+            "{}: its name is not in UTF-8\nhelp: name another directory",
+            directory.display()
+        ))),
+    }
+}
+
 /// The version of the kernel.
 pub fn kernel() -> String {
     let release = nix::sys::utsname::uname().map(|it| it.release().to_string_lossy().into_owned());
@@ -177,11 +189,12 @@ impl Draft {
     /// Writes the script and its data to the directory; returns the script.
     pub fn write(&self, directory: &Path, calls: &Calls) -> Result<PathBuf, Error> {
         write(&directory.join(DRAFT), self)?;
-        let name = match &self.becomes {
-            Becomes::Directory { path, .. } => Some(path.as_path()),
-            Becomes::Later | Becomes::Images(_) => None,
+        let undo = match &self.becomes {
+            Becomes::Directory { path, .. } => Undo::Rename { to: path },
+            Becomes::Later => Undo::Nothing,
+            Becomes::Images(images) => Undo::Write(RUNTIME.files_in(images)),
         };
-        calls.write(&Task::Complete(name), directory)
+        calls.write(&Task::Complete(undo), directory)
     }
 }
 

@@ -103,8 +103,14 @@ pub enum Error {
          help: {command}"
     )]
     Container { container: String, engine: &'static str, command: String },
-    #[error("container {container}: this failed ({status}): {command}")]
-    Engine { container: String, command: String, status: ExitStatus },
+    #[error("container {container}: this failed ({status}): {command}{}", in_help(written.as_deref()))]
+    Engine {
+        container: String,
+        command: String,
+        status: ExitStatus,
+        /// Where it may have written a whole checkpoint.
+        written: Option<PathBuf>,
+    },
     #[error("{0} exists already\nhelp: name another directory")]
     Exists(PathBuf),
     #[error("{path} is not a complete checkpoint: {reason}\nhelp: create it again")]
@@ -141,6 +147,14 @@ impl Error {
 /// A duration in nanoseconds.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The help for a command of an engine that was killed.
+fn in_help(written: Option<&Path>) -> String {
+    written.map_or_else(String::new, |path| {
+        let path = path.display();
+        format!("\nhelp: it may have ended the container; what it has written is in {path}")
+    })
 }
 
 /// The help as a prefix of further text, or nothing if it is empty.

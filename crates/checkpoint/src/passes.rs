@@ -139,8 +139,9 @@ impl<'a> Passes<'a> {
             }
             // Otherwise it has been moved by now.
             Ok(()) if verb == "pre-dump" || leave_running => {
-                let log = fs::read_to_string(&log).map_err(Error::file("read", &log))?;
-                self.stopped.extend(stood_for(&log));
+                // It has the names of files in it.
+                let log = fs::read(&log).map_err(Error::file("read", &log))?;
+                self.stopped.extend(stood_for(&String::from_utf8_lossy(&log)));
                 Ok(())
             }
             Ok(()) => Ok(()),

@@ -160,9 +160,7 @@ impl Subject {
             }
             _ => None,
         };
-        let kept = "a timeline that is restored ends with its supervisor, without --keep-running";
-        let kept = shown.keep_running.then(|| kept.to_owned());
-        let notes = scheduled.into_iter().chain(kept).collect();
+        let notes = scheduled.into_iter().collect();
         Self { root, timeline: Some(timeline), is_name_lent: false, is_whole, notes }
     }
 

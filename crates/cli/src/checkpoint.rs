@@ -110,7 +110,8 @@ pub fn restore(options: &RestoreOptions) -> i32 {
         };
         println!("restored process {pid}{others} on timeline '{timeline}'");
         if let Some(span) = slewed_ns {
-            println!("its clocks will have caught up in {} s", seconds(Nanos(span as i64)));
+            let span = Nanos(i64::try_from(span).unwrap_or(i64::MAX));
+            println!("its clocks will have caught up in {} s", seconds(span));
         }
         for note in processes.iter().flat_map(|process| &process.notes).chain(&notes) {
             eprintln!("eigentime: {note}");

@@ -29,7 +29,7 @@ use crate::namespace;
 use crate::onward::{Course, Onward};
 use crate::plan::{Clocks, Start};
 use crate::proc::{self, Pidfd};
-use crate::region::{Layout, Region};
+use crate::region::Layout;
 use crate::registry::Name;
 use crate::saved::Saved;
 use crate::skip::Skip;
@@ -339,16 +339,15 @@ impl Moved {
 
     /// Creates a timeline for them.
     fn new_timeline<'a>(&self, name: &'a Name, clocked: Clocked) -> Result<Ask<'a>, Error> {
-        let region = match &self.timeline {
-            Some(timeline) => {
-                let region = Region::at(Layout::at(timeline.base))?;
-                region.page().go_on_after(timeline.latch);
-                region
-            }
-            None => Region::new()?,
-        };
-        let lifelong = self.timeline.as_ref().and_then(|timeline| timeline.lifelong);
-        Ask::of_new_timeline(name, &self.clocks(clocked)?, region, lifelong)
+        let timeline = self.timeline.as_ref();
+        let layout = timeline.map(|timeline| Layout::at(timeline.base));
+        let keep_running = timeline.is_some_and(|timeline| timeline.keep_running);
+        let (region, journal) = named::memory(layout, keep_running)?;
+        if let Some(timeline) = timeline {
+            region.page().go_on_after(timeline.latch);
+        }
+        let lifelong = timeline.and_then(|timeline| timeline.lifelong);
+        Ask::of_new_timeline(name, &self.clocks(clocked)?, (region, journal), lifelong)
     }
 
     /// The processes with their numbers after CRIU has restored them, and the numbers of each
@@ -439,7 +438,8 @@ pub fn enter_time_of(name: &Name) -> Result<(), Error> {
 
 /// Ends a process and its descendants.
 pub fn end_tree(root: i32) {
-    for process in tree_of(Pid::from_raw(root)) {
+    // Children first: a group that is orphaned would be sent SIGCONT.
+    for process in tree_of(Pid::from_raw(root)).into_iter().rev() {
         // It may have ended already.
         let _ = kill(process, Signal::SIGKILL);
     }

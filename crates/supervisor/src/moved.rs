@@ -31,6 +31,9 @@ pub struct Resting {
     /// How it skips idle time, if it does.
     #[serde(default)]
     pub skip: Option<Skip>,
+    /// Whether its programs survive a killed supervisor.
+    #[serde(default)]
+    pub keep_running: bool,
     /// The rest of its supervisor's state.
     pub state: Value,
     /// The processes that were stopped for the checkpoint.

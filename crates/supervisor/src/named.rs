@@ -27,7 +27,7 @@ use crate::host::KernelVdso;
 use crate::namespace;
 use crate::plan::{self, Clocks, Lifelong, Tracing};
 use crate::proc::{self, Pidfd};
-use crate::region::{Region, interface};
+use crate::region::{Layout, Region, interface};
 use crate::registry::{Lock, Name, Registry};
 use crate::tracer::{
     ASKS_FOR_NAME, Journal, Opening, Resources, Subject, Supervisor, TimeNamespace,
@@ -281,14 +281,12 @@ pub fn make(
 ) -> Result<(Joined, Pid), Error> {
     let clocks = entry.clocks();
     let lifelong = plan::lifelong(entry.tracing, clocks);
-    let (region, journal) = match (entry.keep_running, lifelong) {
-        (false, _) => (Region::new()?, None),
-        (true, None) => {
-            let journal = Journal::new().map_err(Error::system("make memory for its state"))?;
-            (Region::lasting()?, Some(journal))
-        }
-        (true, Some(reason)) => return Err(Error::EndsWithTracer(reason.to_string())),
-    };
+    if entry.keep_running
+        && let Some(reason) = lifelong
+    {
+        return Err(Error::EndsWithTracer(reason.to_string()));
+    }
+    let (region, journal) = memory(None, entry.keep_running)?;
     let listener = registry.listen(entry.name, &lock)?;
     let is_brief = lifelong.is_none();
     let (exempt, rate) = (region.layout.exempt(), clocks.motion.effective());
@@ -305,6 +303,17 @@ pub fn make(
     let supervisor = start_supervisor(region, subject, starts)?;
     drop(lock);
     Ok((Joined { exempt, rate, is_brief }, supervisor))
+}
+
+/// Makes the memory that the programs of a timeline share, at that address if it is given, and what its
+/// supervisor writes its state to if they keep running without it.
+pub fn memory(
+    layout: Option<Layout>,
+    keep_running: bool,
+) -> Result<(Region, Option<Journal>), Error> {
+    let journal = keep_running.then(Journal::new).transpose();
+    let journal = journal.map_err(Error::system("make memory for its state"))?;
+    Ok((Region::make(layout, keep_running)?, journal))
 }
 
 /// Joins the timeline, which then follows this process.
@@ -394,7 +403,7 @@ impl<'a> Ask<'a> {
     pub fn of_new_timeline(
         name: &'a Name,
         clocks: &Clocks,
-        region: Region,
+        (region, journal): (Region, Option<Journal>),
         lifelong: Option<Lifelong>,
     ) -> Result<Self, Error> {
         check_descriptors()?;
@@ -413,6 +422,7 @@ impl<'a> Ask<'a> {
             ephemeral: true,
             bringer: Some(Pid::this()),
             lifelong,
+            journal,
             ..named(clocks, Opening::Attached, control)?
         };
         start_supervisor(region, subject, None)?;

@@ -222,25 +222,19 @@ pub struct Region {
 impl Region {
     /// Creates a region whose page leaves every clock alone.
     pub fn new() -> Result<Self, Error> {
-        Self::make(false)
-    }
-
-    /// Creates one that outlasts its supervisor: another may write to it.
-    pub fn lasting() -> Result<Self, Error> {
-        Self::make(true)
-    }
-
-    fn make(is_lasting: bool) -> Result<Self, Error> {
-        let layout = Layout::random().map_err(errno).map_err(Error::system(RANDOM))?;
-        Self::make_at(layout, is_lasting)
+        Self::make(None, false)
     }
 
     /// Creates one at the address of another timeline's region of this version.
     pub fn at(layout: Layout) -> Result<Self, Error> {
-        Self::make_at(layout, false)
+        Self::make(Some(layout), false)
     }
 
-    fn make_at(layout: Layout, is_lasting: bool) -> Result<Self, Error> {
+    /// Creates one, at that address if it is given. If it is lasting, it outlasts its supervisor:
+    /// another may write to it.
+    pub fn make(layout: Option<Layout>, is_lasting: bool) -> Result<Self, Error> {
+        let layout = layout.map_or_else(Layout::random, Ok);
+        let layout = layout.map_err(errno).map_err(Error::system(RANDOM))?;
         let file = File::from(make_file().map_err(Error::system("make shared memory"))?);
         let written = file
             .set_len(layout.size())

@@ -48,6 +48,15 @@ def runs_on(moving, end):
     return False
 
 
+def kill_or_interrupt(asked):
+    """Kills a command, or presses Ctrl-C, which sends a signal to CRIU and its script, too."""
+    if random.random() < 0.5:
+        asked.kill()
+    else:
+        os.killpg(asked.pid, signal.SIGINT)
+    asked.wait()
+
+
 def killing(program, timeline, _rate, count):
     """The command is killed at a random moment: the program runs on, or it is in a whole checkpoint."""
     moving = Moving("killing", program, timeline)
@@ -68,8 +77,7 @@ def killing(program, timeline, _rate, count):
             start_new_session=True,
         )
         time.sleep(random.random() / 2)
-        asked.kill()
-        asked.wait()
+        kill_or_interrupt(asked)
         end = time.monotonic() + 60
         await_session(asked.pid, end)
         runs = runs_on(moving, end)
@@ -124,8 +132,7 @@ def killing_restore(program, count, joins):
             time.sleep(random.random() / 200)
         else:
             time.sleep(random.random() / 2)
-        asked.kill()
-        asked.wait()
+        kill_or_interrupt(asked)
         await_session(asked.pid, end)
         if not runs_on(moving, end):
             ensure(moving.out.stat().st_size == size, f"round {number}: it has run")

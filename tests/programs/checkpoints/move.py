@@ -46,7 +46,7 @@ from moving import (
     slews,
     ticks,
 )
-from slews import end_of_slew, slew, slew_changed, slew_timers
+from slews import end_of_slew, slew, slew_changed, slew_kept, slew_timers
 
 
 def clocks(program, timeline, rate, policy):
@@ -689,6 +689,7 @@ def main(case, *program):
         "joining-refused": lambda: joining_refused(program),
         "killing-restore": lambda count: killing_restore(program, int(count), False),
         "killing-join": lambda count: killing_restore(program, int(count), True),
+        "slew-kept": lambda: slew_kept(program),
         "refused-timelines": lambda: refused_timelines(program),
         "written-by-others": lambda: written_by_others(program),
         "attached": lambda: attached(program),

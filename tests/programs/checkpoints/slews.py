@@ -1,10 +1,13 @@
 """Clocks that are slewed after a restore: all of them, the wall clock alone, or the monotonic ones alone."""
 
 import json
+import os
+import signal
 import time
 
 from moving import (
     LATE,
+    TIMELINE,
     Moving,
     catches_up,
     check_steps,
@@ -87,6 +90,12 @@ def slew(program, timeline, rate, policy):
         least += (began - saved["host_realtime_ns"] / 1e9) * rate
     most = least + (time.time() - began) * rate_by(policy, "realtime", rate)
     ensure(least <= tick[1] <= most, f"{tick} is not {least} to {most}")
+    check_end(moving, policy, rate)
+
+
+def check_end(moving, policy, rate):
+    """What is slewed shows in the end what it would have shown if it had not been away; then the program ends."""
+    saved = moving.stood()
     shown = end_of_slew("slew")
     caught_up = readings(shown)
     away = caught_up["realtime"][0] - saved["host_realtime_ns"] / 1e9
@@ -99,6 +108,21 @@ def slew(program, timeline, rate, policy):
     check_rates(shown, show("slew"), lambda _: rate)
     check_steps(ticks(moving.lines()))
     moving.end()
+
+
+def slew_kept(program):
+    """Where programs keep running without their supervisor, they do so after a restore, and the next one ends the slew."""
+    moving, _, _ = moved(program, [*TIMELINE, "--keep-running"], "slew")
+    killed = show("slew")["supervisor"]
+    os.kill(killed, signal.SIGKILL)
+    shown = show("slew")
+    ensure(shown["supervisor"] != killed, f"it is shown by {killed}, which was killed")
+    ensure(shown.get("slewed_ns", 0) > 0, f"it is not slewed: {shown}")
+    check_end(moving, "slew", 2)
+    end = time.monotonic() + 60
+    while "slew " in (listed := command("ctl", "list")):
+        ensure(time.monotonic() < end, f"its timeline is left: {listed}")
+        time.sleep(0.02)
 
 
 def slew_changed(program, timeline, rate, policy):

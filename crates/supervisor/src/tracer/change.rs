@@ -1,9 +1,12 @@
 //! Changes the clocks and adjusts everything that waits.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use eigentime_timeline::{Clock, Freeze, HostInstant, Nanos, Rate, Segment, VirtualInstant};
+use eigentime_timeline::{
+    Clock, ClockId, Freeze, HostInstant, Nanos, Rate, Segment, VirtualInstant,
+};
 use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::Supervisor;
 use super::rearm::Rearm;
@@ -14,6 +17,15 @@ use crate::motion::{Motion, is_allowed};
 
 /// How long after a change failed on a busy host it is tried again.
 const AGAIN: Duration = Duration::from_millis(10);
+
+/// Clocks that run at another rate until they have caught up.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Slewing {
+    /// The reading of the host's monotonic clock by then.
+    until: HostInstant,
+    /// The rate from then on.
+    pub rate: Rate,
+}
 
 /// The changes that timers must follow.
 fn rearms(changed: &[Changed]) -> impl Iterator<Item = Rearm> {
@@ -31,7 +43,7 @@ impl Supervisor {
         // The caller's change decides when they catch up: they continue at the rate that they would
         // have then.
         let slew = self.slew.take();
-        let unslewed = slew.map(|(_, rate)| Change::Rate(rate));
+        let unslewed = slew.map(|slew| Change::Rate(slew.rate));
         let changes: Vec<Change> = unslewed.into_iter().chain(changes.iter().copied()).collect();
         // Timelines left without members would refuse a rate.
         self.forget_timelines();
@@ -69,7 +81,9 @@ impl Supervisor {
 
     /// Lets the clocks run as now for this long, and at this rate from then on.
     pub(super) fn slew_for(&mut self, span: Duration, rate: Rate) {
-        self.slew = Instant::now().checked_add(span).map(|end| (end, rate));
+        let span = Nanos(span.as_nanos().try_into().unwrap_or(i64::MAX));
+        let until = host::read(ClockId::MONOTONIC).after(span);
+        self.slew = Some(Slewing { until, rate });
     }
 
     /// Whether they run at another rate until they have caught up.
@@ -79,18 +93,18 @@ impl Supervisor {
 
     /// How much longer they do so.
     pub(super) fn slews_for(&self) -> Option<Duration> {
-        self.slew.map(|(end, _)| end.saturating_duration_since(Instant::now()))
+        let left = |slew: Slewing| slew.until.since(host::read(ClockId::MONOTONIC));
+        self.slew.map(|slew| Duration::from_nanos(left(slew).0.max(0) as u64))
     }
 
     /// Ends the slew when it is time.
     pub(super) fn end_slew(&mut self) {
-        let is_over = self.slew.is_some_and(|(end, _)| end <= Instant::now());
-        if is_over
+        if self.slews_for() == Some(Duration::ZERO)
             && self.change(&[], None).is_err()
-            && let Some((_, rate)) = self.slew
+            && let Some(slew) = self.slew
         {
             // The host is too busy for a change to be in time.
-            self.slew_for(AGAIN, rate);
+            self.slew_for(AGAIN, slew.rate);
         }
     }
 

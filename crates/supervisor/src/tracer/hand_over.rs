@@ -295,6 +295,7 @@ impl Supervisor {
             latch: self.timekeeper().region().page().latch().word(),
             lifelong: self.lifelong,
             skip: self.idle.as_ref().map(Idle::skip),
+            keep_running: self.journal.is_some(),
             state: serde_json::to_value(self.state()).ok()?,
             halted: hand_over.halted.iter().map(|it| it.process.as_raw()).collect(),
             let_go: hand_over.let_go.iter().map(|(thread, _)| thread.as_raw()).collect(),

@@ -88,9 +88,7 @@ mod yielding;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
 
-use eigentime_timeline::Rate;
 use nix::unistd::Pid;
 
 use crate::consent::Consent;
@@ -234,8 +232,8 @@ pub struct Supervisor {
     left_halted: Vec<attach::Halted>,
     /// A hand-over of the timeline in progress.
     hand_over: Option<hand_over::HandOver>,
-    /// When the clocks will have caught up, and the rate from then on.
-    slew: Option<(Instant, Rate)>,
+    /// The catching up of its clocks, if they do.
+    slew: Option<change::Slewing>,
 }
 
 /// What is known of a thread.

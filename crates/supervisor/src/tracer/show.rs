@@ -61,7 +61,7 @@ impl Supervisor {
         let (host, virt) = self.timekeeper().now();
         // The rate at which no time passes while programs run cannot be requested.
         let motion = self.timekeeper().motion();
-        let rate = match self.slew.map_or(motion.rate, |(_, rate)| rate) {
+        let rate = match self.slew.map_or(motion.rate, |slew| slew.rate) {
             rate if rate.is_frozen() => Rate::ONE,
             rate => rate,
         };

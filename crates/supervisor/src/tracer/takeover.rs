@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::blocked::Blocked;
+use super::change::Slewing;
 use super::idle::{Idle, Known};
 use super::notified::{Notified, is_exec};
 use super::permissions::Permissions;
@@ -40,6 +41,11 @@ pub struct State {
     /// The state of skipping idle time.
     #[serde(default)]
     idle: Option<Known>,
+    #[serde(default)]
+    slew: Option<Slewing>,
+    /// Whether the timeline ends with its last member.
+    #[serde(default)]
+    ephemeral: bool,
 }
 
 impl Supervisor {
@@ -55,6 +61,8 @@ impl Supervisor {
             program: super::signals::program().map(Pid::as_raw),
             timers: self.timers.known(),
             idle: self.idle.as_ref().map(Idle::known),
+            slew: self.slew,
+            ephemeral: self.lifetime.ephemeral,
         }
     }
 
@@ -84,6 +92,7 @@ impl Supervisor {
             control: Some(control),
             journal: Some(journal),
             lifelong: None,
+            ephemeral: state.ephemeral,
             ..Subject::private(Scope::All, state.groups.clone(), clocks, Opening::Attached)
         };
         let mut supervisor = Self::new(region, kernel, subject);
@@ -91,6 +100,7 @@ impl Supervisor {
         supervisor.first_stderr = None;
         supervisor.timers.descriptors_are_used = true;
         supervisor.timelines.outermost_mut().timekeeper.resume(state.motion);
+        supervisor.slew = state.slew;
         let program = state.program.map(Pid::from_raw);
         supervisor.notified = Some(Notified::resumed(listeners, state.has_own_filters, program)?);
         supervisor.take_in(state);
