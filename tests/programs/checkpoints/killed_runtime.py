@@ -16,8 +16,8 @@ ROLES = ["command", "script", "supervisor", "guardian"]
 
 
 def killing(container, annotations, count):
-    """The container runs on, or it is in a whole checkpoint and can be restored. It is in neither only where its
-    supervisor was killed, with which it ends. Nothing of it is left."""
+    """The container runs on, or it is in a whole checkpoint and can be restored, never both. It is in neither only
+    where its supervisor was killed, with which it ends. Nothing of it is left."""
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
     container.start(annotations)
@@ -39,8 +39,8 @@ def once(container, annotations, chance, killed):
     shutil.rmtree(container.images, ignore_errors=True)
     killed.append(kill(container, chance, container.checkpoint_words()))
     runs, is_written = settle(container, killed[-1]), is_whole(container)
+    ensure(not (runs and is_written), "it runs, and is in a checkpoint")
     if runs:
-        # It may have been written down to the end, and then been told to go on.
         return
     ensure(is_written or killed[-1] == "supervisor", "it is nowhere")
     check_left(container)

@@ -146,9 +146,9 @@ class Moving:
             time.sleep(0.01)
 
     def restore(self, *options, elsewhere=False):
-        """Brings it back, also as on another host, which has been up for longer."""
+        """Brings it back, also as on another host, which has been up for longer; returns what is said."""
         words = ["restore", self.directory, "--timeline", self.name, *options]
-        command(*words, before=UP_LONGER if elsewhere else ())
+        return command(*words, before=UP_LONGER if elsewhere else ())
 
     def end(self):
         self.tree = set(tree_of(self.pid))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -71,7 +72,10 @@ def moved(program, timeline, policy):
     before = len(moving.lines())
     time.sleep(AWAY)
     began = time.time()
-    moving.restore("--policy", policy, "--slew-rate", str(SLEW))
+    said = moving.restore("--policy", policy, "--slew-rate", str(SLEW))
+    told = re.search(r"its clocks will have caught up in ([0-9.]+) s\n", said)
+    least = AWAY / SLEW
+    ensure(told and least <= float(told[1]) < least + LATE / SLEW, said)
     return moving, before, began
 
 
