@@ -48,20 +48,14 @@ pub fn dump(known: &Known, dumping: &Dumping<'_>, directory: &Path) -> Result<Ve
     let parent = directory.parent().unwrap_or(directory);
     fs::create_dir_all(parent).map_err(Error::file("make", parent))?;
     DirBuilder::new().mode(0o700).create(directory).map_err(Error::file("make", directory))?;
-    let dumped = write(known, directory).and_then(|()| run(known, dumping.criu, &mut command));
-    match dumped {
-        // It may have written all of it before it was killed, and have ended the container.
-        Err(Error::Engine { container, command, status, .. }) if status.code().is_none() => {
-            let written = Some(directory.to_owned());
-            return Err(Error::Engine { container, command, status, written });
-        }
-        Err(error) => {
+    let dumped = write(known, directory)
+        .and_then(|()| run(known, dumping.criu, &mut command, Some(directory)));
+    dumped.inspect_err(|error| {
+        if !matches!(error, Error::Engine { written: Some(_), .. }) {
             // Nothing can be restored from what is left.
             let _ = fs::remove_dir_all(directory);
-            return Err(error);
         }
-        Ok(()) => {}
-    }
+    })?;
     let note = "its memory was written while it was stopped: its engine decides that";
     Ok(dumping.pre_dump.then(|| note.to_owned()).into_iter().collect())
 }
@@ -111,7 +105,7 @@ pub fn restore(
     };
     let mut command = known.restore(&words).ok_or_else(damaged)?;
     let existed = known.is_there();
-    let restored = run(known, criu, &mut command);
+    let restored = run(known, criu, &mut command, None);
     if restored.is_err()
         && !existed
         && let Some(mut remove) = known.remove()
@@ -122,8 +116,13 @@ pub fn restore(
     restored
 }
 
-/// Runs a command of an engine, which reports its own failures.
-fn run(known: &Known, criu: &Criu, command: &mut Command) -> Result<(), Error> {
+/// Runs a command of an engine, which reports its own failures, and may write to a directory.
+fn run(
+    known: &Known,
+    criu: &Criu,
+    command: &mut Command,
+    writes: Option<&Path>,
+) -> Result<(), Error> {
     let stderr = io::stderr().as_fd().try_clone_to_owned();
     let said = stderr.map_err(Error::file("duplicate", Path::new("stderr")))?;
     criu.name_to(command)?.stdin(Stdio::null()).stdout(said);
@@ -135,7 +134,8 @@ fn run(known: &Known, criu: &Criu, command: &mut Command) -> Result<(), Error> {
             container: known.container.clone(),
             command: in_words(command),
             status,
-            written: None,
+            // It may have done all before it was killed, and have ended the container.
+            written: writes.filter(|_| status.code().is_none()).map(Path::to_owned),
         }),
     }
 }

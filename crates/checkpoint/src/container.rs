@@ -20,7 +20,7 @@ use crate::criu::{JOIN, join_option, place_for_log};
 use crate::directory::{Made, Manifest, RUNTIME, Scratch, link_images};
 use crate::dump::{Becomes, Draft, check_name, kernel};
 use crate::hold::Hold;
-use crate::log::reason;
+use crate::log::{reason, text};
 use crate::passes::{LOG, not_dumped, refusal, rest_of};
 use crate::requested::{Destination, Requested};
 use crate::restore::{RESTORE_LOG, not_restored};
@@ -135,8 +135,7 @@ fn failure(
     begun: SystemTime,
 ) -> Option<Error> {
     let is_new = fs::metadata(log).and_then(|it| it.modified()).is_ok_and(|at| at >= begun);
-    let text = is_new.then(|| fs::read(log).ok())??;
-    let reason = reason(&String::from_utf8_lossy(&text))?;
+    let reason = reason(&is_new.then(|| text(log).ok())??)?;
     Some(not_dumped(format!("container {container}"), timeline, reason, place, log))
 }
 
@@ -225,8 +224,7 @@ pub fn restore(
         let log = place.0.join(RESTORE_LOG);
         // Its directory is removed. Without a log, the runtime has failed before, and says why.
         let copied = fs::copy(work.unwrap_or(&linked.0).join(RESTORE_LOG), &log);
-        let reason =
-            copied.ok().and_then(|_| reason(&String::from_utf8_lossy(&fs::read(&log).ok()?)));
+        let reason = copied.ok().and_then(|_| reason(&text(&log).ok()?));
         return match reason {
             Some(reason) => {
                 place.keep();

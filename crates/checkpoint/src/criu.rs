@@ -18,7 +18,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::mkdtemp;
 
 use crate::Error;
-use crate::log::reason;
+use crate::log::{reason, text};
 
 /// The first version that knows the vDSO of today's kernels.
 const FIRST: u32 = 4;
@@ -149,9 +149,9 @@ pub fn outcome(mut child: Child, log: &Path) -> io::Result<Result<(), String>> {
     if status.success() {
         return Ok(Ok(()));
     }
-    let log = fs::read(log).unwrap_or_default();
+    let log = text(log).unwrap_or_default();
     let said = String::from_utf8_lossy(&said).trim().to_owned();
-    Ok(Err(reason(&String::from_utf8_lossy(&log)).unwrap_or_else(|| unknown(&said, status))))
+    Ok(Err(reason(&log).unwrap_or_else(|| unknown(&said, status))))
 }
 
 /// The message if it gives no reason.

@@ -3,8 +3,8 @@
 //! While the supervisor of the timeline rests, CRIU stops the processes and dumps them. Before it
 //! ends them, it runs a script, which is this command again: it examines the stopped processes,
 //! writes the manifest and gives the directory its name. If that fails, or is killed, the script's
-//! shell undoes it, CRIU resumes the processes, and there is no checkpoint. If they resume in any case, the script only examines
-//! them.
+//! shell undoes it, CRIU resumes the processes, and there is no checkpoint. If they resume in any
+//! case, the script only examines them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::{Made, Manifest, OWN, RUNTIME};
 use crate::hold::root_of_script;
 use crate::image::clock;
-use crate::log::moments;
+use crate::log::{moments, text};
 use crate::partial::{DRAFT, Partial};
 use crate::passes::{Dumping, LOG, Passes, REFUSAL, not_dumped, rest_of};
 use crate::script::{Calls, Task, Undo};
@@ -232,9 +232,9 @@ fn complete_draft(partial: &Path) -> Result<(), Error> {
         // CRIU's working directory, with its script.
         Becomes::Images(images) => (images, PathBuf::from(LOG)),
     };
-    let text = fs::read(&log).map_err(Error::file("read", &log))?;
+    let text = text(&log).map_err(Error::file("read", &log))?;
     let looked = clock(&clocks_in(images)?);
-    let moments = looked.and_then(|looked| moments(&String::from_utf8_lossy(&text), looked));
+    let moments = looked.and_then(|looked| moments(&text, looked));
     let Some(moments) = moments else {
         return Err(Error::Subject("criu does not tell when the processes stopped".to_owned()));
     };

@@ -1,9 +1,16 @@
 //! Information from CRIU's log.
 
+use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use eigentime_supervisor::Moments;
 use eigentime_timeline::{HostInstant, Nanos};
+
+/// Reads a log. The names of files in it need not be in UTF-8.
+pub fn text(log: &Path) -> io::Result<String> {
+    fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
 
 /// The times of the steps in the log of a dump, if CRIU read the clock at `looked`: no line reports
 /// that, but one comes just before it.

@@ -11,7 +11,7 @@ use eigentime_supervisor::registry::Name;
 
 use crate::criu::{known, outcome, place_for_log};
 use crate::directory::OWN;
-use crate::log::stood_for;
+use crate::log::{stood_for, text};
 use crate::script::Calls;
 use crate::subject::{Of, Subject};
 use crate::{Criu, Error};
@@ -139,9 +139,8 @@ impl<'a> Passes<'a> {
             }
             // Otherwise it has been moved by now.
             Ok(()) if verb == "pre-dump" || leave_running => {
-                // It has the names of files in it.
-                let log = fs::read(&log).map_err(Error::file("read", &log))?;
-                self.stopped.extend(stood_for(&String::from_utf8_lossy(&log)));
+                let log = text(&log).map_err(Error::file("read", &log))?;
+                self.stopped.extend(stood_for(&log));
                 Ok(())
             }
             Ok(()) => Ok(()),

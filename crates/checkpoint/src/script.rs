@@ -39,14 +39,6 @@ pub enum Undo<'a> {
 }
 
 impl Task<'_> {
-    /// The name that CRIU gives to its moment.
-    fn moment(&self) -> &'static str {
-        match self {
-            Self::Complete(_) => "post-dump",
-            Self::Hold => "post-resume",
-        }
-    }
-
     /// What the shell does, whatever kills the command.
     fn otherwise(&self, directory: &Path) -> Vec<u8> {
         /// Ends stopped processes, children first.
@@ -75,15 +67,14 @@ impl Calls {
     pub fn write(&self, task: &Task<'_>, directory: &Path) -> Result<PathBuf, Error> {
         let command =
             std::env::current_exe().map_err(Error::file("find", Path::new("eigentime")))?;
-        let arguments = match task {
-            Task::Complete(_) => self.complete,
-            Task::Hold => self.hold,
+        let (moment, arguments) = match task {
+            Task::Complete(_) => ("post-dump", self.complete),
+            Task::Hold => ("post-resume", self.hold),
         };
         let mut call = quoted(command.as_os_str());
         for word in arguments.iter().map(OsStr::new).chain([directory.as_os_str()]) {
             call.extend([b" ", &quoted(word)[..]].concat());
         }
-        let moment = task.moment();
         let head = format!("#!/bin/sh\n[ \"$CRTOOLS_SCRIPT_ACTION\" = {moment} ] || exit 0\n");
         let otherwise = task.otherwise(directory);
         let text = [head.as_bytes(), &call, b" || { ", &otherwise, b"; exit 1; }\n"].concat();

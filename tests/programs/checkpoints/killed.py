@@ -37,13 +37,15 @@ def await_session(leader, end):
         time.sleep(0.01)
 
 
-def runs_on(moving, end):
-    """Does the program write, or has it ended?"""
+def runs_on(moving, end, what, may_run=True, may_be_stopped=False):
+    """Is there the program, or has it ended? It writes, or is stopped if it may be."""
     written = len(moving.lines())
     while state := state_of(moving.pid):
-        if len(moving.lines()) >= written + 2:
+        if may_run and len(moving.lines()) >= written + 2:
             return True
-        ensure(time.monotonic() < end, f"it is left in state {state}")
+        if may_be_stopped and state == "T":
+            return True
+        ensure(time.monotonic() < end, f"{what}: it is left in state {state}")
         time.sleep(0.02)
     return False
 
@@ -80,7 +82,7 @@ def killing(program, timeline, _rate, count):
         kill_or_interrupt(asked)
         end = time.monotonic() + 60
         await_session(asked.pid, end)
-        runs = runs_on(moving, end)
+        runs = runs_on(moving, end, f"round {number}")
         ensure(
             runs != moving.directory.exists(), f"round {number}: runs {runs}, or both"
         )
@@ -134,7 +136,7 @@ def killing_restore(program, count, joins):
             time.sleep(random.random() / 2)
         kill_or_interrupt(asked)
         await_session(asked.pid, end)
-        if not runs_on(moving, end):
+        if not runs_on(moving, end, f"round {number}"):
             ensure(moving.out.stat().st_size == size, f"round {number}: it has run")
             moving.reap()
             while (other is None) == ("back" in command("ctl", "list")):
@@ -239,20 +241,11 @@ class Killing:
         end = time.monotonic() + 60
         self.asked.wait(60)
         await_session(self.asked.pid, end)
-        written = len(moving.lines())
-        while state := state_of(moving.pid):
-            may_run = "supervisor" not in self.killed or "guardian" in self.killed
-            if may_run and len(moving.lines()) >= written + 2:
-                return True
-            is_traced = "--traced" in moving.timeline and self.supervisor is not None
-            if is_traced and state == "T" and self.killed >= {"command", "supervisor"}:
-                return True
-            ensure(
-                time.monotonic() < end,
-                f"{set(self.killed)} killed: it is left in state {state}",
-            )
-            time.sleep(0.02)
-        return False
+        may_run = "supervisor" not in self.killed or "guardian" in self.killed
+        is_traced = "--traced" in moving.timeline and self.supervisor is not None
+        may_be_stopped = is_traced and self.killed >= {"command", "supervisor"}
+        what = f"{set(self.killed)} killed"
+        return runs_on(moving, end, what, may_run, may_be_stopped)
 
 
 def told(pid, number):

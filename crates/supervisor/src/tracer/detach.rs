@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 
 use super::attach::halted_refusal;
 use super::blocked::Blocked;
-use super::fresh::{help_with, reason_of};
+use super::fresh::{UNSTOPPABLE, help_with, reason_of};
 use super::jobs::complete;
 use super::kernel_vdso;
 use super::mapping::{NO_FILE, PRIVATE, READ_WRITE};
@@ -59,8 +59,7 @@ impl Supervisor {
         moved.map_err(|error| match error {
             _ if halted => halted_refusal(pid),
             Errno::ETIMEDOUT => format!(
-                "cannot detach process {pid}: not all of its threads stop: one is in an uninterruptible \
-                 wait in the kernel, or its control group is frozen{}",
+                "cannot detach process {pid}: not all of its threads stop: one is {UNSTOPPABLE}{}",
                 help_with(IS_FROZEN)
             ),
             error => {

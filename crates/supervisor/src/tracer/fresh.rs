@@ -20,6 +20,10 @@ pub enum Refusal {
     Gone,
 }
 
+/// What a thread is that does not stop.
+pub const UNSTOPPABLE: &str =
+    "in an uninterruptible wait in the kernel, or its control group is frozen";
+
 /// Why a program cannot be prepared.
 pub fn reason_of(error: Errno) -> &'static str {
     match error {

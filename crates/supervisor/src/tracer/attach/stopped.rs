@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::super::blocked::Blocked;
+use super::super::fresh::UNSTOPPABLE;
 use super::super::kernel_vdso;
 use super::super::tracee::{ALL_SIGNALS, Stop, Tracee};
 use crate::arch::Registers;
@@ -203,11 +204,8 @@ impl Stopped {
                 unstopped.retain(|thread| awaited.contains(&Tracee(*thread)));
                 if Instant::now() >= deadline && awaited.contains(&first) {
                     // It will stop eventually and then continue untraced.
-                    return Err(format!(
-                        "thread {first} does not stop: it is in an uninterruptible wait in the \
-                         kernel, or its control group is frozen",
-                        first = first.0
-                    ));
+                    let first = first.0;
+                    return Err(format!("thread {first} does not stop: it is {UNSTOPPABLE}"));
                 }
                 continue;
             };
